@@ -4,6 +4,7 @@ pub(crate) mod caps;
 pub(crate) mod customers;
 pub(crate) mod dates;
 pub(crate) mod events;
+pub(crate) mod grants;
 pub(crate) mod library;
 pub(crate) mod payments;
 pub(crate) mod tokens;
@@ -24,6 +25,7 @@ use events::EventsCommand;
 use farebox_selling::key::{CreateKey, EditKey, FirstMoney, Revoke, Rotate};
 use farebox_selling::payment::{Adjust, Refund, TopUp};
 use farebox_selling::value::{OneLine, Usd};
+use grants::GrantsCommand;
 use library::{AddOptions, LibraryOptions};
 use tokens::TokensCommand;
 use values::{
@@ -221,6 +223,9 @@ pub enum Command {
     /// Make codes that are worth credit once
     #[command(subcommand)]
     Vouchers(VouchersCommand),
+    /// Credit that may end: list it, take it back
+    #[command(subcommand)]
+    Grants(GrantsCommand),
     /// Read and check the books
     #[command(subcommand)]
     Ledger(LedgerCommand),

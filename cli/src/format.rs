@@ -52,6 +52,7 @@ fn printed(command: &Command) -> &'static [OutputFormat] {
         | Command::Events(EventsCommand::List(_) | EventsCommand::Test(_))
         | Command::Tokens(_)
         | Command::Vouchers(_)
+        | Command::Grants(_)
         | Command::Ledger(LedgerCommand::Entries(_)) => LIST,
         Command::Ledger(_) | Command::Targets(_) | Command::Events(_) => DOCUMENT,
         Command::Models => MODELS,

@@ -36,7 +36,7 @@ use output::{CommandFailed, Exit};
 pub use parse::commands;
 use publish::{add, check, diff, explain, init, library, models, setup};
 use run::{demo, serve};
-use sell::{bulk_customers, caps, customers, manage, tokens, vouchers};
+use sell::{bulk_customers, caps, customers, grants, manage, tokens, vouchers};
 use watch::{events, find, health, status, targets};
 
 use farebox::config::{is_set, source};
@@ -122,6 +122,7 @@ async fn dispatch(args: &Args) -> Result<(), CommandFailed> {
         Command::Vouchers(VouchersCommand::Void(options)) => {
             vouchers::change(args, VoidVouchers {}, options.lot).await
         }
+        Command::Grants(command) => grants::run(args, command).await,
         Command::Ledger(LedgerCommand::Entries(options)) => ledger::entries(args, options).await,
         Command::Ledger(LedgerCommand::Verify) => ledger::verify(args).await,
         Command::Ledger(LedgerCommand::Backup(options)) => ledger::backup(args, options).await,

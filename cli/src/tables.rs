@@ -1,6 +1,6 @@
 //! Keys, customers and payments as tables for people, and as rows for spreadsheets.
 
-use farebox_ledger::{Customer, Key, Payment, csv};
+use farebox_ledger::{Customer, GrantRecord, Key, Payment, csv};
 
 use super::args::OutputFormat;
 use super::output;
@@ -22,6 +22,21 @@ pub(super) const CUSTOMER: [&str; 7] = [
 /// The columns of a payment.
 pub(super) const PAYMENT: [&str; 8] = [
     "payment", "customer", "status", "currency", "gross", "amount", "reversed", "why",
+];
+
+/// The columns of a grant.
+pub(super) const GRANT: [&str; 11] = [
+    "grant",
+    "customer",
+    "kind",
+    "amount",
+    "remaining",
+    "held",
+    "priority",
+    "begins",
+    "expires",
+    "models",
+    "status",
 ];
 
 /// Prints rows under their columns.
@@ -101,4 +116,29 @@ pub(super) fn payments(payments: &[Payment]) -> Vec<Vec<String>> {
         ]
     };
     payments.iter().map(row).collect()
+}
+
+/// Grants as rows of [`GRANT`].
+pub(super) fn grants(records: &[GrantRecord]) -> Vec<Vec<String>> {
+    let now = clock::now();
+    let row = |record: &GrantRecord| {
+        let of = &record.grant;
+        let expires = of.expires_at.map(|end| end.to_string());
+        let models = of.models.as_ref();
+        let models = models.map(|models| output::plain(&models.join(", ")));
+        vec![
+            of.id.to_string(),
+            of.customer.to_string(),
+            of.kind.as_str().to_owned(),
+            of.amount.to_string(),
+            of.remaining_at(now).to_string(),
+            of.held.to_string(),
+            of.priority.to_string(),
+            of.effective_at.to_string(),
+            expires.unwrap_or_else(|| "never".to_owned()),
+            models.unwrap_or_else(|| "all".to_owned()),
+            of.status_at(now).as_str().to_owned(),
+        ]
+    };
+    records.iter().map(row).collect()
 }

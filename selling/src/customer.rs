@@ -6,7 +6,7 @@ use farebox_ledger::text::visible;
 use farebox_ledger::{
     Amount, CreditKind, Customer, CustomerAct, CustomerEdit, CustomerId, CustomerQuery,
     CustomerSettings, CustomerStatus, Key, KeyId, Ledger, LedgerError, NewCustomer, PersonalData,
-    Said, Timestamp, clock,
+    Said, Timestamp, VoidGrant, clock,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -234,7 +234,7 @@ impl SellerAct for Close {
     type Of = CustomerId;
     const EXAMPLE: &'static str = r#"{"write_off":"off-1001","reason":"moved away"}"#;
 
-    /// What is left is written off under a reference: repeated, it finds nothing left.
+    /// Grants are taken back, and what is left is written off under a reference: repeated, it finds nothing left.
     async fn before(&self, of: &CustomerId, doer: &Doer<'_>) -> Result<Vec<Deed>, Unfit> {
         let (reference, reason) = match (&self.write_off, &self.reason) {
             (Some(reference), Some(reason)) => (reference.0.clone(), reason.0.clone()),
@@ -245,13 +245,20 @@ impl SellerAct for Close {
             }
         };
         let customer = reads::customer(doer.ledger, *of).await?;
-        let left = customer.account.balance();
+        let grants = customer.grants.iter().map(|grant| VoidGrant {
+            grant: grant.id,
+            customer: *of,
+            act: doer.act(),
+        });
+        let mut deeds: Vec<Deed> = grants.map(Into::into).collect();
+        let left = customer.grants.pool(customer.account);
         let taken = left.checked_neg().filter(|_| left.is_positive());
         let off = taken.map(|taken| {
             let kind = CreditKind::WriteOff { reason };
             Deed::of_credit((*of).into(), kind, taken, reference, doer.act())
         });
-        Ok(off.into_iter().collect())
+        deeds.extend(off);
+        Ok(deeds)
     }
 
     async fn deed(self, customer: CustomerId, doer: &Doer<'_>) -> Result<Deed, Unfit> {

@@ -25,6 +25,23 @@ pub fn expiry(text: &str) -> Result<Timestamp, String> {
     }
 }
 
+/// An instant for people, as `1 December`: with its year if that is not this one, and its time unless a day begins then.
+pub fn in_words(at: Timestamp, now: Timestamp) -> String {
+    let utc = |at: Timestamp| {
+        let at = jiff::Timestamp::from_millisecond(at.millis()).unwrap_or_default();
+        at.to_zoned(jiff::tz::TimeZone::UTC)
+    };
+    let (at, now) = (utc(at), utc(now));
+    let is_midnight = at.time() == jiff::civil::Time::midnight();
+    let pattern = match (at.year() == now.year(), is_midnight) {
+        (true, true) => "%-d %B",
+        (true, false) => "%-d %B, %H:%M UTC",
+        (false, true) => "%-d %B %Y",
+        (false, false) => "%-d %B %Y, %H:%M UTC",
+    };
+    at.strftime(pattern).to_string()
+}
+
 /// Refuses an expiry in the past.
 ///
 /// # Errors
@@ -68,6 +85,20 @@ fn exact(text: &str) -> Result<Timestamp, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn people_read_days() {
+        let words =
+            |text: &str| in_words(exact(text).unwrap(), exact("2026-11-29T00:00:00Z").unwrap());
+        for (at, said) in [
+            ("2026-12-01T00:00:00Z", "1 December"),
+            ("2026-12-01T09:30:00Z", "1 December, 09:30 UTC"),
+            ("2027-02-01T00:00:00Z", "1 February 2027"),
+            ("2027-02-11T23:59:00Z", "11 February 2027, 23:59 UTC"),
+        ] {
+            assert_eq!(words(at), said);
+        }
+    }
 
     #[test]
     fn offsets_count_and_days_are_in_utc() {

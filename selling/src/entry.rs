@@ -15,7 +15,7 @@ pub struct EntryDocument {
     pub seq: u64,
     /// The key that it is about
     pub key: Option<KeyName>,
-    /// top_up, charge, refund, adjust, reversal, move, write_off
+    /// top_up, charge, refund, adjust, grant, expired, void, reversal, move, write_off
     pub kind: String,
     /// What it adds to the balance, or takes from it
     pub amount: SignedUsd,
@@ -45,6 +45,19 @@ pub struct EntryDocument {
     pub at: Instant,
     /// Whose it is
     pub customer: CustomerName,
+    /// Where its money came from, or went, in the order of use; only if a grant is among it
+    #[schemars(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<PartDocument>,
+}
+
+/// Money of one grant, or of the balance beside them
+#[derive(Debug, JsonSchema)]
+#[schemars(inline)]
+pub struct PartDocument {
+    /// The grant; null is the balance beside all grants
+    pub grant: Option<String>,
+    /// How much, with the entry's sign
+    pub amount: SignedUsd,
 }
 
 /// An hour of a key with a model

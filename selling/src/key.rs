@@ -379,11 +379,11 @@ fn check_expiry(expires: Option<Timestamp>) -> Result<(), Unfit> {
     dates::check_expiry("the key", expires, nothing)
 }
 
-/// The slugs that a key may use, each once; `None` for `all`.
+/// The slugs that a key or a grant is for, each once; `None` for `all`.
 ///
 /// # Errors
 /// What is wrong with one of them.
-fn allowed(typed: &[String]) -> Result<Option<Vec<String>>, Unfit> {
+pub(crate) fn allowed(typed: &[String]) -> Result<Option<Vec<String>>, Unfit> {
     if typed.iter().any(|slug| slug == "all") {
         return if typed.len() == 1 {
             Ok(None)

@@ -12,6 +12,7 @@ pub mod dates;
 pub mod entry;
 pub mod erasure;
 pub mod event;
+pub mod grant;
 pub mod key;
 pub mod link;
 pub mod member;
@@ -38,6 +39,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use customer::CustomerDocument;
+use grant::GrantDocument;
 use key::KeyDocument;
 use payment::{MovedDocument, PaymentMovedDocument, PostedDocument};
 use reservation::ReservationDocument;
@@ -88,6 +90,14 @@ pub struct Doer<'a> {
     pub sells: bool,
     /// The one act that is done, where its id and time were kept before.
     pub kept: Option<Act>,
+    /// What is sold, where that is known.
+    pub sold: Option<&'a dyn SoldModels>,
+}
+
+/// The models that are sold.
+pub trait SoldModels: Sync {
+    /// Why a name is no slug of them, and what to write instead; `None` if it is one.
+    fn unsold(&self, slug: &str) -> Option<String>;
 }
 
 impl Doer<'_> {
@@ -316,6 +326,7 @@ impl Deeded {
             Outcome::Posted(posted) => posted.repeated,
             Outcome::Moved(moved) => moved.repeated,
             Outcome::Payment(moved) => moved.repeated,
+            Outcome::GrantAnswer(answer) => answer.repeated,
             _ => false,
         }
     }
@@ -335,6 +346,7 @@ pub fn document(outcome: &Outcome) -> Value {
             token::document(token, &today, now)
         }
         Outcome::Lot(lot) => json!(LotDocument::of(lot, now)),
+        Outcome::GrantAnswer(answer) => json!(GrantDocument::from(&**answer)),
         Outcome::Reservation(kept) => json!(ReservationDocument::from(&**kept)),
         Outcome::Done
         | Outcome::Answered(_)

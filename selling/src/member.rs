@@ -26,6 +26,8 @@ pub enum Reads {
     Text,
     /// A whole number above 0.
     Number,
+    /// A whole number up to this one.
+    UpTo(u64),
     /// Texts with commas or blanks between them.
     List,
     /// One of these.
@@ -65,6 +67,10 @@ impl Member {
         match &self.reads {
             Reads::Text => Ok(json!(typed)),
             Reads::Number => typed.parse().map(|count: Count| json!(count)),
+            Reads::UpTo(most) => match typed.parse::<u64>() {
+                Ok(number) if number <= *most => Ok(json!(number)),
+                _ => Err(format!("write a whole number between 0 and {most}")),
+            },
             Reads::List => {
                 let texts = typed.split([',', ' ']).filter(|text| !text.is_empty());
                 Ok(texts.collect())
@@ -86,7 +92,10 @@ impl Reads {
             kind => Some(kind),
         };
         match kind.and_then(Value::as_str) {
-            Some("integer") => Self::Number,
+            Some("integer") => match schema["maximum"].as_u64() {
+                None => Self::Number,
+                Some(most) => Self::UpTo(most),
+            },
             Some("array") => Self::List,
             _ => Self::Text,
         }

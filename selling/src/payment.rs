@@ -231,7 +231,7 @@ impl SellerAct for Reverse {
     }
 }
 
-/// Correct a customer's credit in either direction
+/// Correct a customer's credit in either direction. Upwards it is a promotional grant without an end, unless it was paid
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct Adjust {
@@ -247,6 +247,9 @@ pub struct Adjust {
     /// Its own name: a repeated one is applied only once, for ever
     #[cfg_attr(feature = "clap", arg(long))]
     pub reference: OneLine,
+    /// What it gives was paid, and counts as a payment does
+    #[cfg_attr(feature = "clap", arg(long, action = clap::ArgAction::SetTrue))]
+    pub paid: Option<bool>,
 }
 
 impl SellerAct for Adjust {
@@ -255,8 +258,12 @@ impl SellerAct for Adjust {
         r#"{"amount":"+2.50","reason":"a slow day","reference":"sorry-1001"}"#;
 
     async fn deed(self, of: Scope, doer: &Doer<'_>) -> Result<Deed, Unfit> {
-        let reason = self.reason.0;
-        let kind = CreditKind::Adjust { reason };
+        let (reason, is_paid) = (self.reason.0, self.paid.unwrap_or_default());
+        if is_paid && self.amount.0.is_negative() {
+            let why = "only credit that is given can be paid; leave it out to take some";
+            return Err(Unfit::Member("paid", why));
+        }
+        let kind = CreditKind::Adjust { reason, is_paid };
         Ok(Deed::of_credit(
             of,
             kind,

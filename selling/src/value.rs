@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use farebox_ledger::{
-    Amount, AutoTopUpOff, CapInterval, CapMaker, CustomerId, CustomerStatus, Gross, KeyId,
-    KeyStatus, ReservationId, ReversalKind, Scope, Timestamp, TokenRole, search,
+    Amount, AutoTopUpOff, CapInterval, CapMaker, CustomerId, CustomerStatus, Grant, GrantKind,
+    GrantStatus, Gross, KeyId, KeyStatus, ReservationId, ReversalKind, Scope, Timestamp, TokenRole,
+    search,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
@@ -114,6 +115,37 @@ impl FromStr for Count {
     }
 }
 
+/// A grant's place in the order of use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(inline)]
+pub struct Priority(#[schemars(range(min = 0, max = Grant::LAST_PRIORITY))] pub u8);
+
+impl FromStr for Priority {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let place = text
+            .parse()
+            .ok()
+            .filter(|place| *place <= Grant::LAST_PRIORITY);
+        let wanted = || {
+            format!(
+                "write a whole number between 0 and {}",
+                Grant::LAST_PRIORITY
+            )
+        };
+        place.map(Self).ok_or_else(wanted)
+    }
+}
+
+impl<'de> Deserialize<'de> for Priority {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let number = u32::deserialize(input)?;
+        number.to_string().parse().map_err(D::Error::custom)
+    }
+}
+
 /// Pairs of names and values: in JSON an object.
 pub(crate) fn pairs<'de, D: Deserializer<'de>>(
     input: D,
@@ -146,6 +178,8 @@ worded! {
     CapInterval: Day, Week, Month, Total;
     CapMaker: Seller, Owner;
     CustomerStatus: Active, Suspended, Closed;
+    GrantKind: Promotional, Paid;
+    GrantStatus: Pending, Active, Exhausted, Expired, Voided;
     KeyStatus: Active, Blocked, Expired, Revoked;
     ReversalKind: Refund, Dispute, DisputeWon;
     TokenRole: Read, Sell, Manage;

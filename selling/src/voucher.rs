@@ -1,10 +1,10 @@
 //! Vouchers: lots of codes to make, and to void; and their document.
 
-use farebox_ledger::{Lot, LotId, NewLot, Timestamp, VoidLot, VoucherCode, clock};
+use farebox_ledger::{GrantKind, Lot, LotId, NewLot, Timestamp, VoidLot, VoucherCode, clock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::value::{Count, Expiry, Instant, Usd};
+use super::value::{Count, Expiry, Instant, Usd, Word};
 use super::{Deed, Doer, NewSecret, SellerAct, Unfit, dates};
 
 /// Make a lot of vouchers; the codes are in this answer only. If it was lost, void the lot and make another
@@ -20,6 +20,9 @@ pub struct CreateLot {
         arg(long, value_name = "USD", allow_negative_numbers = true)
     )]
     pub amount: Usd,
+    /// promotional: a grant without an end; paid: as a payment; promotional unless you say
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub kind: Option<Word<GrantKind>>,
     /// When they are worth nothing any more: an instant as 2027-01-31T12:00:00Z, or the end of a day as 2027-01-31
     #[cfg_attr(feature = "clap", arg(long = "expires", value_name = "DATE"))]
     pub expires_at: Option<Expiry>,
@@ -44,6 +47,7 @@ impl SellerAct for CreateLot {
             codes: codes.iter().map(VoucherCode::hash).collect(),
             amount: self.amount.0,
             expires_at,
+            kind: self.kind.map_or(GrantKind::Promotional, |Word(kind)| kind),
             once_per_customer: self.once_per_customer.unwrap_or_default(),
             act: doer.act(),
         };
@@ -94,6 +98,8 @@ pub struct LotDocument {
     pub redeemed: u32,
     /// What each is worth
     pub amount: Usd,
+    /// What they give: promotional, a grant, or paid, as a payment
+    pub kind: Word<GrantKind>,
     /// When they are worth nothing any more
     pub expires_at: Option<Instant>,
     /// A customer can redeem only one of them
@@ -116,6 +122,7 @@ impl LotDocument {
             count: Count(lot.count),
             redeemed: lot.redeemed,
             amount: Usd(lot.amount),
+            kind: Word(lot.kind),
             expires_at: lot.expires_at.map(Instant),
             once_per_customer: lot.once_per_customer,
             created_at: Instant(lot.created_at),

@@ -133,6 +133,26 @@ impl Catalog {
         }
     }
 
+    /// Why a name is no slug of a published model, and what to write instead; `None` if it is one.
+    pub fn unsold(&self, name: &str) -> Option<String> {
+        Some(match self.find(name) {
+            Lookup::Found(model) if model.slug == name => return None,
+            Lookup::Found(model) => {
+                format!("`{name}` is an alias; write the slug, `{}`", model.slug)
+            }
+            Lookup::Retired(_, Some(slug)) => format!("`{name}` is retired; write `{slug}`"),
+            Lookup::Retired(_, None) => format!("`{name}` is retired"),
+            Lookup::Unknown(near) => match near.first() {
+                Some(near) => {
+                    format!("the catalog does not publish `{name}`; did you mean `{near}`?")
+                }
+                None => format!(
+                    "the catalog does not publish `{name}`; `farebox models` lists what it does"
+                ),
+            },
+        })
+    }
+
     /// A published model by its slug or an alias.
     pub fn get(&self, name: &str) -> Option<&Arc<Model>> {
         self.by_name.get(name)

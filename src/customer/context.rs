@@ -13,6 +13,7 @@ use super::dialects::{Dialect, Statement};
 use super::guesses::WrongGuesses;
 use super::recent::RecentSpending;
 use super::share::KeyShare;
+use super::sources::ChargeSources;
 use super::usage::Days;
 use super::{receipt, usage};
 use crate::clock;
@@ -186,7 +187,10 @@ impl Context {
     /// What one request used and cost. Refused requests are known as long as the gateway remembers them.
     async fn receipt(&self, key: &Key, id: &str) -> Result<DecimalJson, Failure> {
         match receipt::find(self.ledger.as_ref(), key, id).await {
-            Ok(entry) => Ok(receipt::document(&entry, key.is_owner)),
+            Ok(entry) => {
+                let sources = ChargeSources::of(self.ledger.as_ref(), key, &entry).await?;
+                Ok(receipt::document(&entry, key.is_owner, &sources))
+            }
             Err(Failure::NoRequest(id)) => record::operation(&id)
                 .and_then(|request| self.activity.refusal(key.id, request))
                 .map(|refused| receipt::refused_document(&refused))

@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
-use farebox_ledger::{Account, Amount, Cap, CapInterval, Key, KeyStatus, Timestamp, UtcDay, text};
+use farebox_ledger::{
+    Account, Amount, Cap, CapInterval, GrantKind, Key, KeyStatus, Timestamp, UtcDay, text,
+};
 
 use super::decimal_json::{DecimalJson, in_units};
 use super::recent::RecentSpending;
@@ -32,6 +34,8 @@ pub(super) struct Statement {
     pub(super) spendable: Amount,
     /// What is not yet charged of it, held or not.
     pub(super) remaining: Amount,
+    /// What of the balance nobody paid; of a member's nothing is said.
+    pub(super) granted: Amount,
     /// The cap of all models with least room.
     pub(super) cap: Option<Cap>,
     pub(super) shop: Arc<Shop>,
@@ -56,6 +60,7 @@ impl Statement {
             share,
             spendable: key.spendable(now),
             remaining: key.remaining("", now),
+            granted: granted(key),
             cap: tightest.map(|counted| counted.cap.clone()),
             shop: Arc::clone(shop),
             spent: RecentSpending::default(),
@@ -65,6 +70,16 @@ impl Statement {
     pub(super) fn is_active(&self) -> bool {
         self.status == KeyStatus::Active
     }
+}
+
+/// What is left of grants that nobody paid, of what an owner sees.
+fn granted(key: &Key) -> Amount {
+    if !key.is_owner {
+        return Amount::ZERO;
+    }
+    let usable = key.customer.grants.usable().into_iter();
+    let given = usable.filter(|grant| grant.kind == GrantKind::Promotional);
+    Amount::checked_sum(given.map(|grant| grant.remaining)).unwrap_or_default()
 }
 
 /// One document about the balance and the paths where tools look for it.
@@ -210,12 +225,13 @@ fn credits(statement: &Statement) -> DecimalJson {
 
 /// The general preset of wallet tools, and the older one with `balance_infos`, in one document.
 fn balance(statement: &Statement) -> DecimalJson {
-    let account = statement.account;
+    let (account, granted) = (statement.account, statement.granted);
+    let paid = account.balance().checked_sub(granted).unwrap_or_default();
     let info = DecimalJson::object([
         ("currency", "USD".into()),
         ("total_balance", account.balance().to_string().into()),
-        ("granted_balance", Amount::ZERO.to_string().into()),
-        ("topped_up_balance", account.balance().to_string().into()),
+        ("granted_balance", granted.to_string().into()),
+        ("topped_up_balance", paid.to_string().into()),
     ]);
     DecimalJson::object([
         ("is_active", statement.is_active().into()),

@@ -15,6 +15,7 @@ use super::context::Context;
 use super::decimal_json::DecimalJson;
 use super::receipt;
 use super::share;
+use super::sources::ChargeSources;
 use super::usage::{self, Days};
 use super::views::Query;
 use crate::clock;
@@ -84,10 +85,11 @@ pub(super) async fn answer(
         Export::Requests(form) => {
             res.body(ResBody::stream(requests(ExportWalk {
                 context: Arc::clone(context),
-                key,
                 _pass: pass,
                 days,
                 form,
+                sources: ChargeSources::seen_by(&key),
+                key,
                 before: None,
                 stage: ExportStage::Begin,
                 first: true,
@@ -112,6 +114,8 @@ struct ExportWalk {
     _pass: Pass,
     days: Days,
     form: ExportFormat,
+    /// The grants that were met.
+    sources: ChargeSources,
     before: Option<i64>,
     stage: ExportStage,
     /// Nothing has been written yet.
@@ -156,11 +160,12 @@ impl ExportWalk {
         if entries.len() < PAGE || entries.first().is_none_or(|oldest| oldest.at < start) {
             self.stage = ExportStage::End;
         }
-        let wanted = entries
-            .iter()
-            .rev()
-            .filter(|entry| entry.kind == EntryKind::Charge && entry.at >= start && entry.at < end);
-        Ok(wanted.map(|entry| self.row(entry)).collect())
+        let wanted: Vec<&JournalEntry> = (entries.iter().rev())
+            .filter(|entry| entry.kind == EntryKind::Charge && entry.at >= start && entry.at < end)
+            .collect();
+        let ledger = self.context.ledger.as_ref();
+        self.sources.learn(ledger, wanted.iter().copied()).await?;
+        Ok(wanted.into_iter().map(|entry| self.row(entry)).collect())
     }
 
     fn row(&mut self, entry: &JournalEntry) -> String {
@@ -170,9 +175,9 @@ impl ExportWalk {
             ",\n"
         };
         match self.form {
-            ExportFormat::Csv => receipt::spreadsheet_row(entry, self.key.is_owner),
+            ExportFormat::Csv => receipt::spreadsheet_row(entry, self.key.is_owner, &self.sources),
             ExportFormat::Json => {
-                let mut document = receipt::document(entry, self.key.is_owner);
+                let mut document = receipt::document(entry, self.key.is_owner, &self.sources);
                 // An owner's file has the requests of every key.
                 if let (DecimalJson::Object(fields), Some(key)) = (&mut document, entry.key) {
                     fields.push(("key", key.to_string().into()));

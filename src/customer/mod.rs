@@ -24,6 +24,7 @@ mod recent;
 mod redeem;
 mod session;
 mod share;
+mod sources;
 mod usage;
 mod views;
 

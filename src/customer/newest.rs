@@ -157,6 +157,7 @@ mod tests {
             reference: None,
             reason: None,
             refunds: None,
+            parts: Vec::new(),
             bill: Some(Bill {
                 slug: slug.to_owned(),
                 status,

@@ -6,6 +6,7 @@ use farebox_ledger::{Amount, Bill, EntryKind, JournalEntry, Key, Ledger, Timesta
 
 use super::activity::RefusedRequest;
 use super::decimal_json::DecimalJson;
+use super::sources::ChargeSources;
 use super::usage::{LATER_COUNTS, counts};
 use crate::proxy::{Failure, LIMIT, LOST, REMOVED, WAITED, record};
 use farebox_ledger::csv;
@@ -53,7 +54,11 @@ pub(super) fn is_good(bill: &Bill) -> bool {
 }
 
 /// The document of one charge.
-pub(super) fn document(entry: &JournalEntry, is_owner: bool) -> DecimalJson {
+pub(super) fn document(
+    entry: &JournalEntry,
+    is_owner: bool,
+    sources: &ChargeSources,
+) -> DecimalJson {
     let blank = Bill::default();
     let bill = entry.bill.as_ref().unwrap_or(&blank);
     let (usage, charge) = (bill.usage, charged(entry));
@@ -105,6 +110,7 @@ pub(super) fn document(entry: &JournalEntry, is_owner: bool) -> DecimalJson {
         ("native_tokens_completion", usage.all_output().into()),
         ("native_tokens_cached", usage.cache_read.into()),
         ("native_tokens_reasoning", usage.reasoning.into()),
+        ("parts", sources.document(entry)),
     ])
 }
 
@@ -185,12 +191,16 @@ pub(super) fn spreadsheet_header() -> String {
             .chain(UsageKind::FIRST.map(UsageKind::name))
             .chain(after)
             .chain(LATER_COUNTS.map(UsageKind::name))
-            .chain(["key"]),
+            .chain(["key", "parts"]),
     )
 }
 
 /// One charge as a row under that header.
-pub(super) fn spreadsheet_row(entry: &JournalEntry, is_owner: bool) -> String {
+pub(super) fn spreadsheet_row(
+    entry: &JournalEntry,
+    is_owner: bool,
+    sources: &ChargeSources,
+) -> String {
     let blank = Bill::default();
     let bill = entry.bill.as_ref().unwrap_or(&blank);
     let mut cells = vec![
@@ -217,6 +227,7 @@ pub(super) fn spreadsheet_row(entry: &JournalEntry, is_owner: bool) -> String {
     ]);
     cells.extend(LATER_COUNTS.map(|kind| bill.usage[kind].to_string()));
     cells.push(entry.key.map(|key| key.to_string()).unwrap_or_default());
+    cells.push(sources.cell(entry));
     csv::line(cells.iter().map(String::as_str))
 }
 
@@ -272,14 +283,15 @@ mod tests {
             reference: None,
             reason: None,
             refunds: None,
+            parts: Vec::new(),
             bill: Some(bill),
         }
     }
 
     #[test]
     fn a_receipt_names_the_class_and_nothing_of_the_provider() {
-        let entry = charge();
-        let text = document(&entry, true).document();
+        let (entry, sources) = (charge(), ChargeSources::default());
+        let text = document(&entry, true, &sources).document();
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
         let lines = &json["lines"];
         assert_eq!(
@@ -290,14 +302,14 @@ mod tests {
             (&json["usage"]["cache_write_12h"], &json["tokens_prompt"]),
             (&7.into(), &7.into())
         );
-        let row = spreadsheet_row(&entry, false);
-        assert!(row.ends_with(",\"fast,us\",7,k_0000000001\r\n"), "{row}");
+        let row = spreadsheet_row(&entry, false, &sources);
+        assert!(row.ends_with(",\"fast,us\",7,k_0000000001,\r\n"), "{row}");
         assert_eq!(
             spreadsheet_header().split(',').count() + 1,
             row.split(',').count(),
             "one comma is the class's own"
         );
-        let page = page(&entry, false).into_string();
+        let page = page(&entry, false, None).into_string();
         assert!(page.contains("cache write 12h, fast, us"), "{page}");
         for shown in [text, row, page] {
             assert!(
@@ -310,7 +322,7 @@ mod tests {
             bill: None,
             ..entry
         };
-        let plain = document(&entry, false);
+        let plain = document(&entry, false, &sources);
         assert!(plain.document().contains("\"balance_after\":null"));
         assert!(plain.document().contains("\"class\":null"));
     }

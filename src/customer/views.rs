@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use farebox_ledger::{
-    Amount, EntryKind, EntryQuery, JournalEntry, Key, KeyId, KeyStatus, Ledger, LedgerError,
-    Timestamp, UsageRow, lock, text,
+    Amount, EntryKind, EntryQuery, GrantQuery, JournalEntry, Key, KeyId, KeyStatus, Ledger,
+    LedgerError, Timestamp, UsageRow, lock, text,
 };
 use maud::Markup;
 
@@ -23,6 +23,7 @@ use super::page::{self, DashboardView};
 use super::receipt;
 use super::recent::month_of;
 use super::share::{KeyShare, seen};
+use super::sources::ChargeSources;
 use crate::clock;
 use crate::config::{Model, Shop};
 use crate::paper;
@@ -76,11 +77,17 @@ pub(super) async fn view(
             let entries = payments(ledger, key).await?;
             let mut unapplied = ledger.unapplied().await?;
             unapplied.retain(|payment| payment.customer == key.customer.id);
+            let asked = GrantQuery {
+                customer: Some(key.customer.id),
+                limit: PAYMENTS,
+                ..GrantQuery::default()
+            };
             let open = OpenMoney {
                 claim: key.customer.claim,
                 unapplied,
+                grants: ledger.grants(asked).await?,
             };
-            let content = page::payments::page(&entries, &documents, &months, &open);
+            let content = page::payments::page(&entries, &documents, &months, &open, clock::now());
             Ok(page::signed_in(&context.shop(), view, key, None, &content))
         }
         // `keys` renders it, with what its forms say.
@@ -406,13 +413,15 @@ async fn filtered(
 /// # Errors
 /// 404 for an id that is unknown or another key's.
 pub(super) async fn receipt(context: &Context, key: &Key, id: &str) -> Result<Markup, Failure> {
-    let entry = receipt::find_seen(context.ledger.as_ref(), key, id).await?;
+    let ledger = context.ledger.as_ref();
+    let entry = receipt::find_seen(ledger, key, id).await?;
+    let sources = ChargeSources::of(ledger, key, &entry).await?;
     Ok(page::signed_in(
         &context.shop(),
         DashboardView::Requests,
         key,
         None,
-        &page::receipt::page(&entry, key.is_owner),
+        &page::receipt::page(&entry, key.is_owner, sources.words(&entry)),
     ))
 }
 
@@ -475,7 +484,14 @@ async fn payments(ledger: &dyn Ledger, key: &Key) -> Result<Vec<JournalEntry>, L
         }
         if matches!(
             act.act.as_str(),
-            "create" | "top_up" | "adjust" | "refund" | "move" | "write_off"
+            "create"
+                | "top_up"
+                | "adjust"
+                | "grant"
+                | "void_grant"
+                | "refund"
+                | "move"
+                | "write_off"
         ) {
             found.extend(
                 ledger

@@ -13,7 +13,7 @@ use farebox_ledger::{Amount, Hold, HoldWay, Key, LedgerError, NewHold};
 
 use super::money::{Bottleneck, MoneyBound, MoneyRoom, Reckoned, too_little};
 use super::prepare::PreparedRequest;
-use super::request::{Admitted, AtRisk, Grant};
+use super::request::{Admitted, AtRisk, GrantedRequest};
 use super::under_way::Entered;
 use super::waiting::{LeastNeeds, Turn};
 use super::{Failure, Proxy};
@@ -49,7 +49,7 @@ pub(super) async fn admit(
     prepared.request.work.paid();
     entered.running.goes_on();
     entered.running.limit(reckoned.terms.told());
-    let grant = Grant {
+    let grant = GrantedRequest {
         reckoned,
         hold,
         running: Arc::clone(&entered.running),

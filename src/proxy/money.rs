@@ -62,8 +62,11 @@ pub(super) enum Bottleneck {
 
 impl MoneyRoom {
     pub(super) fn of(key: &Key, slug: &str) -> Self {
-        let (account, today) = (key.customer.account, UtcDay::of(clock::now()));
-        let (available, held) = (account.available(), account.held);
+        let (customer, today) = (&key.customer, UtcDay::of(clock::now()));
+        let available = customer.available(slug);
+        // Of grants for other models nothing comes back to this request, however long it waits.
+        let left = customer.balance(slug).checked_sub(available);
+        let held = left.unwrap_or_default().max(Amount::ZERO);
         match key.binding_cap(slug, today) {
             None => Self {
                 available,

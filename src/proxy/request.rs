@@ -80,7 +80,7 @@ pub(super) struct AtRisk {
 }
 
 /// What a request was granted.
-pub(super) struct Grant {
+pub(super) struct GrantedRequest {
     pub(super) reckoned: Reckoned,
     pub(super) hold: Hold,
     /// As the watch over keys sees it.
@@ -210,8 +210,12 @@ impl Settled {
 }
 
 impl Admitted {
-    pub(super) fn new(proxy: Arc<Proxy>, prepared: PreparedRequest, grant: Grant) -> Box<Self> {
-        let Grant {
+    pub(super) fn new(
+        proxy: Arc<Proxy>,
+        prepared: PreparedRequest,
+        grant: GrantedRequest,
+    ) -> Box<Self> {
+        let GrantedRequest {
             reckoned,
             hold,
             running,

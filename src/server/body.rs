@@ -58,7 +58,7 @@ pub(super) async fn read(
     key: &Key,
     funds: Option<Funds>,
 ) -> Result<RequestBody, Failure> {
-    let most = if key.customer.account.available() > Amount::ZERO {
+    let most = if key.customer.available("") > Amount::ZERO {
         usize::MAX
     } else {
         MOST_WAITING_BYTES

@@ -26,12 +26,12 @@ pub(super) struct Funds {
 
 impl Funds {
     pub(super) fn of(key: &Key, catalog: &Catalog) -> Self {
-        let (account, today) = (key.customer.account, UtcDay::of(clock::now()));
+        let (customer, today) = (&key.customer, UtcDay::of(clock::now()));
         let cap = key.binding_cap("", today);
         let cap = cap.map(|(scope, cap)| cap.reached(scope, today, Amount::ZERO));
         Self {
-            available: cap.as_ref().map_or(account.available(), |cap| cap.room),
-            held: cap.as_ref().map_or(account.held, |cap| cap.held),
+            available: cap.as_ref().map_or(customer.available(""), |cap| cap.room),
+            held: cap.as_ref().map_or(customer.account.held, |cap| cap.held),
             cap: cap.map(|cap| Box::new(ToldCap::to(key.is_owner, cap))),
             cheapest: catalog.cheapest_input,
         }

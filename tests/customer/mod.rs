@@ -3,6 +3,7 @@
 mod appearance;
 mod dashboard;
 mod dialects;
+mod grants;
 mod open_pages;
 mod owners;
 mod paper;

@@ -120,6 +120,7 @@ async fn an_owner_sees_what_is_owed_and_what_was_not_booked_and_a_member_does_no
         to: customer.into(),
         kind: CreditKind::Adjust {
             reason: "spent elsewhere".to_owned(),
+            is_paid: false,
         },
         amount: left.checked_neg().unwrap(),
         reference: "gone".to_owned(),
@@ -179,7 +180,7 @@ async fn an_owners_files_have_the_requests_of_every_key() {
         let visitor = Visitor::signed_in(&gateway, key).await;
         let csv = visitor.get("/requests.csv").await.text;
         assert_eq!(csv.lines().count(), seen.len() + 1, "{csv}");
-        assert!(csv.lines().next().unwrap().ends_with(",key"), "{csv}");
+        assert!(csv.lines().next().unwrap().ends_with(",key,parts"), "{csv}");
         let json = visitor.get("/requests.json").await.json();
         let mut keys: Vec<&str> = json["requests"]
             .as_array()

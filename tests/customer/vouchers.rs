@@ -29,6 +29,7 @@ async fn lot(
         amount: farebox_ledger::Amount::from_usd_str("5").unwrap(),
         expires_at: None,
         once_per_customer: false,
+        kind: farebox_ledger::GrantKind::Promotional,
         act: act(),
     };
     change(&mut new);

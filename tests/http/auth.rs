@@ -97,6 +97,7 @@ async fn what_a_console_does_to_a_key_in_use_holds_for_its_next_request() {
         .unwrap();
     let kind = CreditKind::Adjust {
         reason: "taken back".to_owned(),
+        is_paid: false,
     };
     let taken = payment(
         key.id,

@@ -9,7 +9,8 @@ use farebox::clock;
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::{
     Amount, Bill, BillLine, Cap, CapInterval, Change, CustomerId, EntryKind, EntryQuery, Evidence,
-    HoldMove, KeyChange, KeyId, Ledger, NewHold, NewSize, Perform, Usage,
+    GrantId, GrantKind, HoldMove, KeyChange, KeyId, Ledger, NewGrant, NewHold, NewSize, Perform,
+    SettleGrants, Timestamp, Usage,
 };
 use farebox_protocol::Family;
 use futures_util::future::join_all;
@@ -48,6 +49,31 @@ async fn start(folder: &Path, durability: &str) -> (Served, Duration) {
     (served, took)
 }
 
+/// Credit that begins and ends while the gateway is killed, so that holds are made of it, and ends come between a hold and its charge.
+/// Returns when the last of it has ended.
+async fn give(ledger: &SqliteLedger, key: &TestKey) -> Timestamp {
+    let customer = ledger.find_key(key.id).await.unwrap().unwrap().belongs_to;
+    let now = clock::now().millis();
+    let begins = |number: i64| now + number * 150;
+    for number in 0..16 {
+        let begin = begins(number);
+        let new = NewGrant {
+            id: GrantId::from_random(u64::from_be_bytes(clock::random())),
+            customer,
+            kind: GrantKind::Promotional,
+            amount: usd("0.05"),
+            priority: 20,
+            effective_at: Some(Timestamp::from_millis(begin)),
+            expires_at: Some(Timestamp::from_millis(begin + 700)),
+            models: None,
+            reference: format!("given-{number}"),
+            act: act(),
+        };
+        ledger.perform(new).await.unwrap();
+    }
+    Timestamp::from_millis(begins(16) + 700)
+}
+
 /// One ledger, killed `kills` times.
 struct Era {
     upstream: ScriptedUpstream,
@@ -57,6 +83,7 @@ struct Era {
     numbers: Arc<AtomicU64>,
     outside: Outside,
     dice: Dice,
+    credit_ends: Timestamp,
     durability: &'static str,
 }
 
@@ -84,6 +111,7 @@ impl Era {
             act: act(),
         };
         first.perform(change).await.unwrap();
+        let credit_ends = give(&first, &keys[0]).await;
         first.close();
         Self {
             upstream,
@@ -93,6 +121,7 @@ impl Era {
             numbers: Arc::new(AtomicU64::new(1)),
             outside: Outside::default(),
             dice: Dice::new(seed),
+            credit_ends,
             durability: if seed.is_multiple_of(2) {
                 "prompt"
             } else {
@@ -181,6 +210,16 @@ impl Era {
         let (mut served, _) = start(self.folder.path(), self.durability).await;
         served.signal("TERM");
         assert!(served.ended().success(), "{}", served.log());
+        // What ends while it is judged would be in no entry yet.
+        let left = self.credit_ends.millis() - clock::now().millis();
+        tokio::time::sleep(Duration::from_millis(u64::try_from(left).unwrap_or(0))).await;
+        let ledger = open(&self.ledger);
+        for key in &self.keys {
+            let key = ledger.find_key(key.id).await.unwrap().unwrap();
+            let customer = key.belongs_to;
+            ledger.perform(SettleGrants { customer }).await.unwrap();
+        }
+        ledger.close();
         judge(&self.ledger, &self.outside, &self.upstream.requests()).await
     }
 }

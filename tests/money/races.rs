@@ -279,6 +279,7 @@ async fn take_everything(gateway: &Gateway, key: &TestKey) {
         }
         let kind = CreditKind::Adjust {
             reason: "taken".to_owned(),
+            is_paid: false,
         };
         let taken = payment(
             key.id,

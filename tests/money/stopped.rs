@@ -84,6 +84,7 @@ async fn the_key_of_a_closed_customer_is_refused_for_ever() {
     let taken = Credit {
         kind: CreditKind::Adjust {
             reason: "paid back".to_owned(),
+            is_paid: false,
         },
         ..payment(key.id, usd("9").checked_neg().unwrap(), "back".to_owned())
     };

@@ -20,6 +20,7 @@ mod first_hour;
 mod first_start;
 mod fleet_guide;
 mod golden;
+mod grants;
 pub(crate) mod identity;
 mod killed_deliveries;
 mod limits;

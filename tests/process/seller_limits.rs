@@ -52,6 +52,12 @@ pub(super) const SELLER_NUMBERS: &[LimitNumber] = &[
         "MOST_AGAIN: u8 = 12;",
     ),
     (
+        "grants of a customer",
+        "| 32 |",
+        "ledger/src/rule/grant/order.rs",
+        "MOST: usize = 32;",
+    ),
+    (
         "wrong voucher codes",
         "of a customer 5,",
         "src/customer/guesses.rs",

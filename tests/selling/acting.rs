@@ -125,6 +125,7 @@ impl<'a> Owner<'a> {
             amount: farebox_ledger::Amount::from_usd_str("1").unwrap(),
             expires_at: None,
             once_per_customer: false,
+            kind: farebox_ledger::GrantKind::Promotional,
             act: act(),
         };
         gateway.ledger.perform(lot).await.unwrap();

@@ -111,11 +111,6 @@ async fn paths_and_methods_that_are_not_there_are_told_apart() {
         );
     }
     let customer = program.customer("Ada").await;
-    let reserved = program.get(&format!("/customers/{customer}/grants")).await;
-    assert_eq!(
-        (reserved.status, code(&reserved).as_str()),
-        (501, "not_built")
-    );
     let back =
         json!({ "payment": "pi_9", "kind": "refund", "cumulative": "1", "reference": "re_9" });
     let early = program

@@ -2,7 +2,7 @@
 
 use farebox_ledger::key::Change;
 use farebox_ledger::{Cap, CapInterval, TokenRole};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Program, gateway, text};
 use crate::customer::sessions::Visitor;
@@ -87,4 +87,75 @@ async fn a_keys_room_is_the_same_on_every_surface() {
         page.contains(&format!("Available now{room}")),
         "dashboard: {page}"
     );
+}
+
+/// A grant that somebody gives by API, of kinds that differ from one to the next.
+fn grant_of(number: u32) -> Value {
+    let mut grant = json!({ "amount": "0.50", "reference": format!("grant-{number}") });
+    let more = match number % 6 {
+        0 => json!({ "expires_at": "2099-01-31" }),
+        1 => json!({ "kind": "paid", "expires_at": "2098-01-31" }),
+        2 => json!({ "models": ["test-model"], "priority": 0 }),
+        3 => json!({ "models": ["test-blind"], "expires_at": "2097-01-31" }),
+        4 => json!({ "effective_at": "2096-01-01" }),
+        _ => json!({ "priority": 90 }),
+    };
+    grant
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    grant
+}
+
+#[tokio::test]
+async fn twenty_customers_grants_are_the_same_on_every_surface() {
+    let (_upstream, gateway) = gateway().await;
+    let (cli, program) = (
+        Cli::on(&gateway.ledger_path()),
+        Program::new(&gateway, TokenRole::Manage).await,
+    );
+    for customer_number in 0..20_u32 {
+        let key = gateway.owner("1").await;
+        let customer = gateway.account(&key).await.customer.id.to_string();
+        let of = format!("/customers/{customer}");
+        for place in 0..4 {
+            let body = grant_of(customer_number * 4 + place);
+            let given = program.does(&format!("{of}/grants"), &body, 201).await;
+            // Some are taken back.
+            if (customer_number + place) % 5 == 4 {
+                let void = format!("/grants/{}/void", text(&given, "id"));
+                program.does(&void, &json!({}), 200).await;
+            }
+        }
+        let body = chat("test-model", false);
+        let answer = gateway.post("/v1/chat/completions", &key, &body).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        gateway.settled().await;
+        let by_api = program.get(&format!("{of}/grants")).await.json();
+        let by_command = cli.json(&["grants", "list", "--customer", &customer, "--json"]);
+        assert_eq!(by_api["data"], by_command["grants"], "{customer}");
+        assert_eq!(by_api["data"].as_array().unwrap().len(), 4);
+        let whole = program.get(&of).await.json();
+        let shown = cli.json(&["customers", "show", &customer, "--json"]);
+        for figure in ["credit", "spent", "held", "balance", "available"] {
+            assert_eq!(whole[figure], shown[figure], "{figure} of {customer}");
+        }
+        let visitor = Visitor::signed_in(&gateway, &key).await;
+        let page = words(&visitor.get("").await.text);
+        let available = text(&whole, "available");
+        assert!(
+            page.contains(&format!("Available now{available}")),
+            "{available}: {page}"
+        );
+        let list = words(&visitor.get("/payments").await.text);
+        for grant in by_api["data"].as_array().unwrap() {
+            let (left, status) = (text(grant, "remaining"), text(grant, "status"));
+            assert!(
+                list.contains(&left) && list.contains(&status),
+                "{grant}: {list}"
+            );
+        }
+    }
+    let report = gateway.ledger.verify().await.unwrap();
+    assert_eq!(report.faults, [""; 0]);
 }

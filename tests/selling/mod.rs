@@ -7,6 +7,7 @@ mod edits;
 mod figures;
 mod fleet;
 mod golden;
+mod grants;
 mod lists;
 mod lost;
 mod once;

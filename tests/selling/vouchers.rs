@@ -125,8 +125,8 @@ async fn what_is_no_lot_is_refused_and_other_roles_make_none() {
             "invalid_field",
         ),
         (
-            json!({ "count": 1, "amount": "1", "kind": "paid" }),
-            "unknown_field",
+            json!({ "count": 1, "amount": "1", "kind": "free" }),
+            "invalid_field",
         ),
     ] {
         let refused = manage.post("/vouchers", "k", &body).await;

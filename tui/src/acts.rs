@@ -1,8 +1,9 @@
 //! The acts that the console does: their names, what their forms ask for, and what is told before they are done. What an act is, the words of
 //! its members and how they are read, `farebox-selling` says.
 
-use farebox_ledger::{CustomerId, KeyId, OperationId, Scope};
+use farebox_ledger::{CustomerId, GrantId, KeyId, OperationId, Scope};
 use farebox_selling::customer::{Close, CreateCustomer, EditCustomer, Resume, Suspend};
+use farebox_selling::grant::{GiveGrant, TakeGrantBack};
 use farebox_selling::key::{Block, EditKey, Revoke, Rotate, SellKey, Unblock};
 use farebox_selling::link::MakeLink;
 use farebox_selling::member::Member;
@@ -50,6 +51,15 @@ impl ActSubject for CustomerId {
 impl ActSubject for Option<CustomerId> {
     fn of(plan: &ActPlan) -> Option<Self> {
         Some(CustomerId::of(plan))
+    }
+}
+
+/// The name of the member of a plan that says which grant.
+pub(crate) const GRANT: &str = "grant";
+
+impl ActSubject for GrantId {
+    fn of(plan: &ActPlan) -> Option<Self> {
+        plan.body.get(GRANT)?.as_str()?.parse().ok()
     }
 }
 
@@ -122,6 +132,18 @@ pub(crate) static REFUND: ActKind = act::<Refund>(
 );
 pub(crate) static MOVE: ActKind =
     act::<MoveMoney>("Move", "move the money", &["into", "amount", "reference"]);
+pub(crate) static GIVE_GRANT: ActKind = act::<GiveGrant>(
+    "Give credit",
+    "give the credit",
+    &["amount", "reference", "kind", "expires_at", "priority"],
+);
+pub(crate) static VOID_GRANT: ActKind = ActKind {
+    effects: &[(
+        "Effect",
+        "what is left of it is gone; what running requests hold of it they can still spend",
+    )],
+    ..act::<TakeGrantBack>("Void grant", "take it back", &[])
+};
 pub(crate) static NEW_KEY: ActKind = ActKind {
     effects: &[(
         "Money",
@@ -218,11 +240,13 @@ pub(crate) static CLOSE: ActKind = ActKind {
 };
 
 /// Every kind.
-pub(crate) static ACTS: [&ActKind; 16] = [
+pub(crate) static ACTS: [&ActKind; 18] = [
     &TOP_UP,
     &ADJUST,
     &REFUND,
     &MOVE,
+    &GIVE_GRANT,
+    &VOID_GRANT,
     &NEW_KEY,
     &NEW_CUSTOMER,
     &EDIT,

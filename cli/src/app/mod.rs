@@ -10,6 +10,7 @@ mod anchoring;
 mod asking;
 pub mod certificates;
 mod files_audit;
+mod grants;
 mod lessons;
 mod notify;
 mod presence;
@@ -450,6 +451,10 @@ impl Aside {
         tasks.push(tokio::spawn(async move {
             match top_ups::watch(ledger).await {}
         }));
+        let ledger = Arc::clone(&admin.front.proxy.ledger);
+        tasks.push(tokio::spawn(
+            async move { match grants::watch(ledger).await {} },
+        ));
         tasks.push(tokio::spawn(alerting::watch(Arc::clone(admin))));
         if let Some(reloader) = &admin.reloader {
             let (noted, files) = (Arc::clone(admin), Arc::clone(reloader));

@@ -9,6 +9,7 @@ use super::payments::UnappliedOptions;
 use super::values::{customer_id, none_for_null, unless_from};
 use farebox_selling::auto_top_up::SetAutoTopUp;
 use farebox_selling::customer::{Close, CreateCustomer, EditCustomer, WhichCustomers};
+use farebox_selling::grant::GiveGrant;
 use farebox_selling::payment::{Adjust, MoveMoney, Reverse, TopUp};
 
 /// Commands on customers.
@@ -34,6 +35,8 @@ pub enum CustomersCommand {
     TopUp(OnCustomer<TopUp>),
     /// Correct a customer's credit in either direction
     Adjust(OnCustomer<Adjust>),
+    /// Give credit that may end; `farebox grants` lists and takes back what was given
+    Grant(OnCustomer<GiveGrant>),
     /// Ask for money by `top_up.wanted` whenever the balance falls below a threshold, or --off
     AutoTopUp(AutoTopUpOptions),
     /// Make a sign-in link to the dashboard for the customer's oldest owner key, or its only key

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
+use std::sync::OnceLock;
 
 use farebox_protocol::Family;
 use serde::Deserialize;
@@ -14,9 +15,9 @@ use crate::gateway;
 use crate::output::{self, CommandFailed};
 use crate::settings::settings;
 use farebox::config::{
-    self, Config, Diagnostic, Diagnostics, Lookup, Model, Paint, ProcessSecrets, ServedAs,
-    Severity, Shop,
+    self, Config, Diagnostic, Diagnostics, Model, Paint, ProcessSecrets, ServedAs, Severity, Shop,
 };
+use farebox_selling::SoldModels;
 
 /// The relevant part of `/status`: targets whose counts repeatedly cannot be charged as reported.
 #[derive(Deserialize)]
@@ -94,42 +95,44 @@ pub(crate) fn load(args: &Args) -> Result<Config, CommandFailed> {
     config.ok_or_else(|| failed(&diagnostics))
 }
 
+/// What is sold, if the catalog can be read; it is read when somebody asks.
+pub(crate) struct ReadCatalog<'a> {
+    args: &'a Args,
+    read: OnceLock<Option<Config>>,
+}
+
+impl<'a> ReadCatalog<'a> {
+    pub(crate) const fn of(args: &'a Args) -> Self {
+        let read = OnceLock::new();
+        Self { args, read }
+    }
+}
+
+impl SoldModels for ReadCatalog<'_> {
+    fn unsold(&self, slug: &str) -> Option<String> {
+        let read = || {
+            let (
+                Args {
+                    catalog, routes, ..
+                },
+                secrets,
+            ) = (self.args, ProcessSecrets { lenient: true });
+            config::load_files(catalog, routes, &secrets).0
+        };
+        let config = self.read.get_or_init(read).as_ref()?;
+        config.catalog.unsold(slug)
+    }
+}
+
 /// Warns about slugs that the catalog does not publish. Not an error: a model may be published after its keys are sold.
 pub(crate) fn warn_of_unknown(args: &Args, slugs: &[String]) {
     let slugs: BTreeSet<&String> = slugs.iter().filter(|slug| *slug != "all").collect();
     if slugs.is_empty() {
         return;
     }
-    let (config, _) = config::load_files(
-        &args.catalog,
-        &args.routes,
-        &ProcessSecrets { lenient: true },
-    );
-    let Some(Config { catalog, .. }) = config else {
-        return;
-    };
-    for slug in slugs
-        .into_iter()
-        .filter(|slug| catalog.get(slug).is_none_or(|model| model.slug != **slug))
-    {
-        let shown = output::plain(slug);
-        output::note(&match catalog.find(slug) {
-            Lookup::Found(model) => {
-                format!(
-                    "warning: `{shown}` is an alias; write the slug, `{}`",
-                    model.slug
-                )
-            }
-            Lookup::Unknown(near) if !near.is_empty() => {
-                format!(
-                    "warning: the catalog does not publish `{shown}`; did you mean `{}`?",
-                    near[0]
-                )
-            }
-            _ => format!(
-                "warning: the catalog does not publish `{shown}`; `farebox models` lists what it does"
-            ),
-        });
+    let sold = ReadCatalog::of(args);
+    for why in slugs.into_iter().filter_map(|slug| sold.unsold(slug)) {
+        output::note(&format!("warning: {}", output::plain(&why)));
     }
 }
 

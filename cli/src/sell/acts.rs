@@ -2,12 +2,13 @@
 
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::{
-    Customer, Key, Ledger, OpenMode, Outcome, PaymentMoved, PaymentStatus, Secret,
+    Customer, GrantAnswer, Key, OpenMode, Outcome, PaymentMoved, PaymentStatus, Secret,
 };
 
 use crate::args::{Args, OutputFormat};
 use crate::books::open;
 use crate::output::{self, CommandFailed};
+use crate::publish::check::ReadCatalog;
 use crate::tables;
 use farebox::clock;
 use farebox_selling::key::KeyDocument;
@@ -37,21 +38,18 @@ pub(crate) async fn ask<A: SellerAct>(
     act: A,
     of: A::Of,
 ) -> Result<Deeded, CommandFailed> {
-    let (actor, ledger) = (args.actor(), &**ledger);
-    let doer = doer(ledger, &actor);
+    let (actor, ledger, catalog) = (args.actor(), &**ledger, ReadCatalog::of(args));
+    let doer = Doer {
+        ledger,
+        actor: &actor,
+        sells: false,
+        kept: None,
+        sold: Some(&catalog),
+    };
     for deed in act.before(&of, &doer).await? {
         deed.perform(ledger).await?;
     }
     Ok(act.deed(of, &doer).await?.perform(ledger).await?)
-}
-
-const fn doer<'a>(ledger: &'a dyn Ledger, actor: &'a str) -> Doer<'a> {
-    Doer {
-        ledger,
-        actor,
-        sells: false,
-        kept: None,
-    }
 }
 
 /// Prints what an act came to.
@@ -81,6 +79,7 @@ pub(crate) fn print_done(args: &Args, done: &Deeded) {
             print_customers(args, &[moved.from.clone(), moved.into.clone()]);
         }
         Outcome::Payment(moved) => print_moved(args, moved),
+        Outcome::GrantAnswer(answer) => print_grant(args, answer),
         _ => {}
     }
 }
@@ -114,6 +113,16 @@ fn print_secret(args: &Args, key: &Key, secret: &Secret) {
 /// Prints customers; not as JSON.
 fn print_customers(args: &Args, shown: &[Customer]) {
     tables::print(args.format(), &tables::CUSTOMER, &tables::customers(shown));
+}
+
+/// Prints what was given or taken back, and whose money it is now; not as JSON.
+fn print_grant(args: &Args, answer: &GrantAnswer) {
+    let rows = tables::grants(std::slice::from_ref(&answer.grant));
+    tables::print(args.format(), &tables::GRANT, &rows);
+    if args.format() != OutputFormat::Csv {
+        output::print("");
+        print_customers(args, std::slice::from_ref(&answer.customer));
+    }
 }
 
 /// Prints where a payment is now; not as JSON.

@@ -18,7 +18,7 @@ use farebox_selling::customer::{
     CustomerDocument, CustomerPage, Erase, Resume, Suspend, WhichCustomers,
 };
 use farebox_selling::erasure::Remains;
-use farebox_selling::reads;
+use farebox_selling::{grant, reads};
 
 pub(crate) async fn run(args: &Args, command: &CustomersCommand) -> Result<(), CommandFailed> {
     match command {
@@ -32,6 +32,7 @@ pub(crate) async fn run(args: &Args, command: &CustomersCommand) -> Result<(), C
         CustomersCommand::Erase(one) => erase(args, one.id).await,
         CustomersCommand::TopUp(on) => act(args, on.act.clone(), on.id.into()).await,
         CustomersCommand::Adjust(on) => (act(args, on.act.clone(), on.id.into()).await).map(drop),
+        CustomersCommand::Grant(on) => act(args, on.act.clone(), on.id).await,
         CustomersCommand::AutoTopUp(options) => ask_for_money(args, options).await,
         CustomersCommand::Link(one) => link(args, one).await,
         CustomersCommand::Move(on) => act(args, on.act.clone(), on.from).await,
@@ -79,6 +80,9 @@ pub(crate) async fn show(args: &Args, one: &OneCustomer) -> Result<(), CommandFa
     print(args, std::slice::from_ref(&page.customer));
     if args.format() == OutputFormat::Csv {
         return Ok(());
+    }
+    for words in grant::words(&page.customer, clock::now()) {
+        output::print(&words);
     }
     say_auto_top_up(args, &page.customer);
     if let Some(data) = &page.personal {

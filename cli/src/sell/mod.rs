@@ -6,6 +6,7 @@ pub(crate) mod bulk_customers;
 pub(crate) mod bulk_keys;
 pub(crate) mod caps;
 pub(crate) mod customers;
+pub(crate) mod grants;
 pub(crate) mod keys;
 pub(crate) mod manage;
 pub(crate) mod paper;

@@ -13,8 +13,8 @@ use farebox_selling::voucher::{self, LotDocument};
 use farebox_selling::{Deeded, NewSecret, SellerAct};
 
 /// The columns of a lot.
-const HEADER: [&str; 7] = [
-    "lot", "vouchers", "redeemed", "each", "expires", "made", "status",
+const HEADER: [&str; 8] = [
+    "lot", "vouchers", "redeemed", "each", "expires", "made", "status", "kind",
 ];
 
 pub(crate) async fn list(args: &Args) -> Result<(), CommandFailed> {
@@ -91,6 +91,7 @@ fn rows(lots: &[Lot]) -> Vec<Vec<String>> {
             expires.unwrap_or_else(|| "never".to_owned()),
             lot.created_at.to_string(),
             voucher::status(lot, now).to_owned(),
+            lot.kind.as_str().to_owned(),
         ]
     };
     lots.iter().map(row).collect()

@@ -4,6 +4,7 @@
 mod caps;
 pub(super) mod chart;
 pub(super) mod display;
+mod grants;
 pub(super) mod keys;
 pub(super) mod models;
 pub(super) mod overview;

@@ -13,7 +13,7 @@ use super::chart::{Range, Spending};
 use super::requests::KeyLabels;
 use super::runway::{Runway, SpendingPace};
 use super::table::{column, head, table};
-use super::{caps, display, pay, payments, requests};
+use super::{caps, display, grants, pay, payments, requests};
 use crate::config::Shop;
 use crate::customer::newest::NewestRequests;
 use crate::customer::recent::{month_of, spent_since};
@@ -134,6 +134,7 @@ impl Overview {
                         (display::money(self.key.spendable(self.now))) " " span.unit { "USD" }
                         @if low { " " span.pill.warn { "low" } }
                     }
+                    (grants::available(&self.key, self.now))
                     dd.beside #held { (held(account.held)) }
                     @if let Some(runway) = self.runway() { dd.beside.runway { (runway.shown()) } }
                 }
@@ -258,6 +259,7 @@ mod tests {
             account,
             claim: Amount::ZERO,
             caps: Caps::default(),
+            grants: farebox_ledger::Grants::default(),
             auto_top_up: None,
             personal: None,
             created_at: now,

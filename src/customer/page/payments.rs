@@ -1,10 +1,12 @@
 //! Money in: top-ups, refunds and corrections, what is owed for payments that went back, and payments that could not be booked.
 
-use farebox_ledger::{Amount, EntryKind, JournalEntry, Payment, StatementMonth, Timestamp};
+use farebox_ledger::{
+    Amount, EntryKind, GrantRecord, JournalEntry, Payment, StatementMonth, Timestamp,
+};
 use maud::{Markup, html};
 
-use super::display;
 use super::table::{column, table};
+use super::{display, grants};
 use crate::paper::PaperDocument;
 
 /// The view; entries, documents and months newest first.
@@ -13,6 +15,7 @@ pub(in crate::customer) fn page(
     documents: &[PaperDocument],
     months: &[StatementMonth],
     open: &OpenMoney,
+    now: Timestamp,
 ) -> Markup {
     let moved = display::places(entries.iter().map(|entry| entry.amount));
     let after = display::places(entries.iter().map(|entry| entry.balance_after));
@@ -36,6 +39,7 @@ pub(in crate::customer) fn page(
         h1 { "Payments" }
         (owed(open.claim))
         (unapplied(&open.unapplied))
+        (grants::list(&open.grants, now))
         section.card aria-label="Payments" {
             @if entries.is_empty() { p.empty { "Nothing has been paid yet." } } @else {
                 (table("stacked", "Payments, newest first", &columns, rows))
@@ -65,13 +69,15 @@ pub(in crate::customer) fn page(
     }
 }
 
-/// What a customer owes, and payments of it that are in no balance.
+/// What a customer owes, payments of it that are in no balance, and what it was given.
 #[derive(Debug, Default)]
 pub(in crate::customer) struct OpenMoney {
     /// Owed for payments that went back.
     pub(in crate::customer) claim: Amount,
     /// Payments that could not be booked, oldest first.
     pub(in crate::customer) unapplied: Vec<Payment>,
+    /// Credit that may end, newest first.
+    pub(in crate::customer) grants: Vec<GrantRecord>,
 }
 
 /// What is owed, if anything is.

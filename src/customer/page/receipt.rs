@@ -10,8 +10,12 @@ use crate::config::{PriceUnit, show_price};
 use crate::customer::receipt;
 use crate::proxy::{LIMIT, LOST, REMOVED, WAITED, record};
 
-/// The view. The balance is the customer's, so a member does not see it.
-pub(in crate::customer) fn page(entry: &JournalEntry, is_owner: bool) -> Markup {
+/// The view, with where the money came from. The balance is the customer's, so a member does not see it.
+pub(in crate::customer) fn page(
+    entry: &JournalEntry,
+    is_owner: bool,
+    sources: Option<String>,
+) -> Markup {
     let blank = Bill::default();
     let bill = entry.bill.as_ref().unwrap_or(&blank);
     let began = Timestamp::from_millis(entry.at.millis().saturating_sub(i64::from(bill.total_ms)));
@@ -21,6 +25,7 @@ pub(in crate::customer) fn page(entry: &JournalEntry, is_owner: bool) -> Markup 
         section.card aria-labelledby="charge" {
             h2 #charge { "Charge" }
             (lines(&bill.lines, receipt::charged(entry)))
+            @if let Some(sources) = sources { p.hint { (sources) "." } }
             @if bill.loss.is_positive() {
                 p.hint { "Not charged: another " (bill.loss) " USD, because a request never costs more than the key has." }
             }

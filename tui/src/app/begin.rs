@@ -1,6 +1,7 @@
 //! How an act begins: with its form, or with its review if it asks for nothing.
 
-use farebox_ledger::{CustomerStatus, JournalEntry, KeyStatus, Scope};
+use farebox_ledger::{CustomerStatus, GrantRecord, JournalEntry, KeyStatus, Scope};
+use serde_json::json;
 
 use super::ConsoleApp;
 use super::command::{CommandContext, ConsoleCommand};
@@ -43,7 +44,12 @@ impl ConsoleApp {
         let key = key.filter(|_| charge.is_some()).map(Scope::Key);
         let of = key.or_else(|| about.as_ref().map(Party::scope));
         if kind.asks.is_empty() && kind.permanent.is_none() {
-            return self.show_review(ActPlan::plain(kind, of), about, None, marked);
+            let mut plan = ActPlan::plain(kind, of);
+            if let Some(grant) = self.selected_grant().filter(|_| *kind == acts::VOID_GRANT) {
+                plan.body
+                    .insert(acts::GRANT.to_owned(), json!(grant.grant.id));
+            }
+            return self.show_review(plan, about, None, marked);
         }
         let act = ActForm {
             kind,
@@ -64,6 +70,8 @@ impl ConsoleApp {
             ConsoleCommand::NewKey => &acts::NEW_KEY,
             ConsoleCommand::NewCustomer => &acts::NEW_CUSTOMER,
             ConsoleCommand::Move => &acts::MOVE,
+            ConsoleCommand::GiveGrant => &acts::GIVE_GRANT,
+            ConsoleCommand::VoidGrant => &acts::VOID_GRANT,
             ConsoleCommand::Edit if is_customer => &acts::EDIT_CUSTOMER,
             ConsoleCommand::Edit => &acts::EDIT,
             ConsoleCommand::Rotate => &acts::ROTATE,
@@ -96,6 +104,12 @@ impl ConsoleApp {
     fn selected_charge(&self) -> Option<&JournalEntry> {
         let detail = self.detail.as_ref().filter(|_| self.detail_open);
         detail.and_then(PartyDetail::selected_entry)
+    }
+
+    /// The selected grant of the open page.
+    pub(super) fn selected_grant(&self) -> Option<&GrantRecord> {
+        let detail = self.detail.as_ref().filter(|_| self.detail_open);
+        detail.and_then(PartyDetail::selected_grant)
     }
 
     fn charge(&self) -> Option<RefundedCharge> {

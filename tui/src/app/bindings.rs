@@ -167,6 +167,20 @@ pub(crate) const BINDINGS: &[Binding] = &[
         CUSTOMERS,
     ),
     bind(
+        ConsoleCommand::GiveGrant,
+        "i",
+        "give",
+        "credit that may end, and is used before what was paid",
+        CUSTOMERS,
+    ),
+    bind(
+        ConsoleCommand::VoidGrant,
+        "d",
+        "void grant",
+        "take back what is left of the selected grant",
+        &[CommandContext::Customer],
+    ),
+    bind(
         ConsoleCommand::Revoke,
         "x",
         "close",

@@ -3,7 +3,9 @@
 //! Nothing acts here. A command that is not available now has a reason in words, and the same reason is shown wherever the command
 //! appears.
 
-use farebox_ledger::{CustomerStatus, EntryKind, Key, KeyStatus, Timestamp};
+use farebox_ledger::{
+    CustomerStatus, EntryKind, GrantRecord, GrantStatus, Key, KeyStatus, Timestamp,
+};
 
 use super::party::Party;
 use super::{ConsoleApp, Screen};
@@ -73,6 +75,8 @@ pub(crate) enum ConsoleCommand {
     Revoke,
     Adjust,
     Move,
+    GiveGrant,
+    VoidGrant,
     Refund,
     Link,
     Export,
@@ -108,6 +112,8 @@ impl ConsoleCommand {
                 | Self::NewKey
                 | Self::NewCustomer
                 | Self::Move
+                | Self::GiveGrant
+                | Self::VoidGrant
                 | Self::Edit
                 | Self::Block
                 | Self::Rotate
@@ -158,6 +164,7 @@ impl ConsoleCommand {
                 .is_empty()
                 .then(|| "no key is listed".to_owned()),
             Self::Refund => app.refund_problem(),
+            Self::VoidGrant => app.void_problem(),
             _ if self.acts_on_many() && app.acts_on_marks() => None,
             Self::Rotate | Self::Link if app.acts_on_marks() => {
                 Some("it is done one key at a time: esc clears the marks".to_owned())
@@ -186,6 +193,19 @@ impl ConsoleCommand {
 }
 
 impl ConsoleApp {
+    /// Why the selected line cannot be taken back.
+    fn void_problem(&self) -> Option<String> {
+        let Some(GrantRecord { grant, .. }) = self.selected_grant() else {
+            return Some("select a grant first".to_owned());
+        };
+        match grant.status_at(self.now) {
+            GrantStatus::Pending | GrantStatus::Active => None,
+            ended @ (GrantStatus::Exhausted | GrantStatus::Expired | GrantStatus::Voided) => {
+                Some(format!("this grant is {}", ended.as_str()))
+            }
+        }
+    }
+
     /// Why the selected line cannot be refunded.
     fn refund_problem(&self) -> Option<String> {
         let Some(detail) = self.detail.as_ref() else {

@@ -6,14 +6,14 @@
 use std::collections::BTreeMap;
 
 use farebox_ledger::{
-    Amount, AuditRecord, JournalEntry, OpenHold, Payment, Scope, Timestamp, UsageRow,
+    Amount, AuditRecord, GrantRecord, JournalEntry, OpenHold, Payment, Scope, Timestamp, UsageRow,
 };
 
 use super::list::{ListColumn, ListRow, orders, sorted};
 use super::order::{ListOrder, ListState};
 use super::party::{MemberKey, Party};
 use super::tabs::{
-    ACTS, ENTRIES, ENTRIES_OF_KEY, MEMBERS, MODEL_SUMS, ModelSum, PAYMENTS, RUNNING,
+    ACTS, ENTRIES, ENTRIES_OF_KEY, GRANTS, MEMBERS, MODEL_SUMS, ModelSum, PAYMENTS, RUNNING,
 };
 
 /// Entries read per page.
@@ -29,6 +29,8 @@ pub(crate) enum Tab {
     #[default]
     Entries,
     Payments,
+    /// Of a customer.
+    Grants,
     /// Of a customer.
     Keys,
     Models,
@@ -50,6 +52,7 @@ const TABS_OF_KEY: &[(Tab, &str)] = &[
 const TABS_OF_CUSTOMER: &[(Tab, &str)] = &[
     (Tab::Entries, "all"),
     (Tab::Payments, "money in"),
+    (Tab::Grants, "grants"),
     (Tab::Keys, "keys"),
     (Tab::Models, "models"),
     (Tab::Running, "running"),
@@ -95,6 +98,8 @@ pub(crate) struct DetailData {
     pub(crate) keys: Vec<MemberKey>,
     /// Of a customer: payments that could not be booked.
     pub(crate) unapplied: Vec<Payment>,
+    /// Of a customer, newest first.
+    pub(crate) grants: Vec<GrantRecord>,
 }
 
 /// The page.
@@ -110,6 +115,7 @@ pub(crate) struct PartyDetail {
     pub(crate) holds: Vec<OpenHold>,
     pub(crate) keys: Vec<MemberKey>,
     pub(crate) unapplied: Vec<Payment>,
+    pub(crate) grants: Vec<GrantRecord>,
     pub(crate) tab: Tab,
     /// Of this tab.
     pub(crate) list: ListState,
@@ -133,6 +139,7 @@ impl PartyDetail {
             holds: Vec::new(),
             keys: Vec::new(),
             unapplied: Vec::new(),
+            grants: Vec::new(),
             tab: Tab::Entries,
             list: ListState::default(),
             check: BalanceCheck::NotYet,
@@ -171,7 +178,7 @@ impl PartyDetail {
         }
         (self.party, self.usage, self.acts, self.holds) =
             (data.party, data.usage, data.acts, data.holds);
-        (self.keys, self.unapplied) = (data.keys, data.unapplied);
+        (self.keys, self.unapplied, self.grants) = (data.keys, data.unapplied, data.grants);
         (self.loaded, self.error, self.at) = (true, None, data.at);
         self.list.stay_in(self.rows());
         let count = self.entries.first().map_or(0, |entry| entry.seq);
@@ -201,6 +208,7 @@ impl PartyDetail {
         match self.tab {
             Tab::Entries => self.entries.len(),
             Tab::Payments => self.payments().count(),
+            Tab::Grants => self.grants.len(),
             Tab::Keys => self.keys.len(),
             Tab::Models => self.by_model().len(),
             Tab::Running => self.holds.len(),
@@ -244,6 +252,7 @@ impl PartyDetail {
         match self.tab {
             Tab::Entries => orders(self.entry_columns()),
             Tab::Payments => orders(PAYMENTS),
+            Tab::Grants => orders(GRANTS),
             Tab::Keys => orders(MEMBERS),
             Tab::Models => orders(MODEL_SUMS),
             Tab::Running => orders(RUNNING),
@@ -287,6 +296,11 @@ impl PartyDetail {
         payment.or_else(|| self.selected_of(Tab::Acts, ACTS, self.acts.iter()))
     }
 
+    /// The selected grant of a customer.
+    pub(crate) fn selected_grant(&self) -> Option<&GrantRecord> {
+        self.selected_of(Tab::Grants, GRANTS, self.grants.iter())
+    }
+
     /// The selected key of a customer.
     pub(crate) fn selected_member(&self) -> Option<&MemberKey> {
         self.selected_of(Tab::Keys, MEMBERS, self.keys.iter())
@@ -302,6 +316,9 @@ impl PartyDetail {
         }
         if let Some(member) = self.selected_member() {
             return Some(member.key.id.to_string());
+        }
+        if let Some(grant) = self.selected_grant() {
+            return Some(grant.grant.id.to_string());
         }
         let hold = self.selected_hold();
         let request = hold.map(|hold| format!("req_{}", hold.request));

@@ -432,7 +432,7 @@ impl FormField {
     fn new(member: Member, known: String) -> Self {
         let first = match &member.reads {
             Reads::Choice(words) => words.first().cloned().unwrap_or_default(),
-            Reads::Text | Reads::Number | Reads::List => known,
+            Reads::Text | Reads::Number | Reads::UpTo(_) | Reads::List => known,
         };
         Self {
             field: TextField::new(first.clone()),

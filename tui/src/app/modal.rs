@@ -210,6 +210,7 @@ impl From<Deeded> for ActOutcome {
                 (Some(moved.customer.into()), moved.entry)
             }
             Outcome::Moved(moved) => (Some(moved.from.into()), None),
+            Outcome::GrantAnswer(answer) => (Some(answer.customer.into()), None),
             _ => (None, None),
         };
         Self {

@@ -58,6 +58,8 @@ impl ConsoleApp {
             | ConsoleCommand::NewKey
             | ConsoleCommand::NewCustomer
             | ConsoleCommand::Move
+            | ConsoleCommand::GiveGrant
+            | ConsoleCommand::VoidGrant
             | ConsoleCommand::Edit
             | ConsoleCommand::Rotate
             | ConsoleCommand::Revoke

@@ -1,6 +1,6 @@
 //! The lists on the page of a key or customer, one for each tab.
 
-use farebox_ledger::{Amount, AuditRecord, JournalEntry, OpenHold, UsageRow};
+use farebox_ledger::{Amount, AuditRecord, GrantRecord, JournalEntry, OpenHold, UsageRow};
 
 use super::cell::{
     age, count, faint, id, number, plain, signed, state, text, tokens, when, within,
@@ -38,6 +38,32 @@ pub(crate) const MEMBERS: &[ListColumn<MemberKey>] = &[
         within(member.key.spendable(now), 11).strong()
     }),
     left("STATE", 7, 0).rising(4, |member, now| state(state_word(&member.key, now))),
+];
+
+/// Grants of a customer.
+pub(crate) const GRANTS: &[ListColumn<GrantRecord>] = &[
+    left("GRANT", 12, 0).rising(7, |record, _| id(record.grant.id)),
+    right("GIVEN", 11, 0).falling(1, |record, _| within(record.grant.amount, 11)),
+    right("LEFT", 11, 0).falling(2, |record, now| {
+        within(record.grant.remaining_at(now), 11).strong()
+    }),
+    right("USE", 3, 2).rising(3, |record, _| {
+        plain(record.grant.priority).by(number(record.grant.priority))
+    }),
+    left("UNTIL", 10, 0).rising(4, |record, _| match record.grant.expires_at {
+        Some(end) => plain(format::date(end)).by(number(end.millis())),
+        None => faint("never").by(number(i64::MAX)),
+    }),
+    fill("WHAT").rising(6, |record, _| {
+        let grant = &record.grant;
+        let name = record.reference.0.as_ref();
+        let name = name.map(|name| format!("{name}, "));
+        let models = grant.models.as_ref();
+        let models = models.map(|models| format!(" for {}", models.join(", ")));
+        let [name, models] = [name, models].map(Option::unwrap_or_default);
+        plain(format!("{name}{}{models}", grant.kind.as_str()))
+    }),
+    left("STATE", 9, 0).rising(5, |record, now| state(record.grant.status_at(now).as_str())),
 ];
 
 pub(crate) const PAYMENTS: &[ListColumn<AuditRecord>] = &[
@@ -108,6 +134,10 @@ impl ListRow for JournalEntry {
 }
 
 impl ListRow for MemberKey {
+    type At<'a> = &'a Self;
+}
+
+impl ListRow for GrantRecord {
     type At<'a> = &'a Self;
 }
 

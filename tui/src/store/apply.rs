@@ -60,6 +60,7 @@ impl StoreShared {
             actor: &pending.actor,
             sells: false,
             kept: Some(pending.act()),
+            sold: None,
         };
         let deed = (pending.plan.kind.deed)(&pending.plan, &doer).await?;
         self.sent().insert(pending.operation, deed.clone());

@@ -1,8 +1,8 @@
 //! What stands on the page of a key or customer, and whether its entries add up.
 
 use farebox_ledger::{
-    Amount, CustomerId, EntryQuery, Key, KeyQuery, LedgerError, OpenHold, Scope, Timestamp,
-    UsageRow,
+    Amount, CustomerId, EntryQuery, GrantQuery, Key, KeyQuery, LedgerError, OpenHold, Scope,
+    Timestamp, UsageRow,
 };
 
 use super::StoreShared;
@@ -38,12 +38,17 @@ impl StoreShared {
         let usage = self.usage_of(of, now).await?;
         let acts = self.ledger.audit(Some(of), None, detail::PAGE).await?;
         let holds = self.ledger.open_holds(Some(of), LIST).await?;
-        let (keys, unapplied) = match of {
-            Scope::Key(_) => (Vec::new(), Vec::new()),
+        let (keys, unapplied, grants) = match of {
+            Scope::Key(_) => (Vec::new(), Vec::new(), Vec::new()),
             Scope::Customer(customer) => {
                 let mut unapplied = self.ledger.unapplied().await?;
                 unapplied.retain(|payment| payment.customer == customer);
-                (self.members(customer, &holds).await?, unapplied)
+                let keys = self.members(customer, &holds).await?;
+                (
+                    keys,
+                    unapplied,
+                    self.ledger.grants(grants_of(customer)).await?,
+                )
             }
         };
         Ok(DetailData {
@@ -57,6 +62,7 @@ impl StoreShared {
             holds,
             keys,
             unapplied,
+            grants,
         })
     }
 
@@ -168,6 +174,15 @@ impl StoreShared {
         } else {
             BalanceCheck::Wrong { sum, balance }
         })
+    }
+}
+
+/// The newest grants of a customer.
+fn grants_of(customer: CustomerId) -> GrantQuery {
+    GrantQuery {
+        customer: Some(customer),
+        limit: LIST,
+        ..GrantQuery::default()
     }
 }
 

@@ -414,6 +414,7 @@ fn older_answers_are_dropped() {
         holds: Vec::new(),
         keys: Vec::new(),
         unapplied: Vec::new(),
+        grants: Vec::new(),
     };
     detail.take(other);
     assert!(!detail.loaded);

@@ -425,6 +425,9 @@ impl Bench {
                 .into_iter()
                 .filter(|payment| of == payment.customer.into())
                 .collect(),
+            grants: (grants().into_iter())
+                .filter(|record| of == record.grant.customer.into())
+                .collect(),
         }
     }
 

@@ -62,7 +62,7 @@ fn a_customers_page_has_its_keys_caps_and_what_is_not_booked() {
     ] {
         assert!(screen.contains(words), "{words}: {screen}");
     }
-    let screen = bench.press("]]").screen();
+    let screen = bench.press("]]]").screen();
     assert!(
         screen.contains("owner") && screen.contains("$4.08"),
         "{screen}"
@@ -79,6 +79,43 @@ fn a_customers_page_has_its_keys_caps_and_what_is_not_booked() {
 }
 
 #[test]
+fn grants_are_listed_given_and_taken_back() {
+    let mut bench = bench();
+    let screen = bench.press("<enter>").screen();
+    assert!(screen.contains("3.00 of it until 30 November"), "{screen}");
+    let screen = bench.press("]]").screen();
+    for words in [
+        "g_000000002v",
+        "spring-7",
+        "$3.00",
+        "2026-11-30",
+        "active",
+        "pending",
+        "voided",
+    ] {
+        assert!(screen.contains(words), "{words}: {screen}");
+    }
+    // Only what can still be used is taken back.
+    bench.press("jjd");
+    assert!(
+        bench.app.modal.is_none() && bench.screen().contains("this grant is voided"),
+        "{}",
+        bench.screen()
+    );
+    let screen = bench.press("kkd").screen();
+    assert!(
+        screen.contains("Grant") && screen.contains("g_000000002v"),
+        "{screen}"
+    );
+    bench.press("y");
+    let sent = &bench.sent[0].plan;
+    assert_eq!(
+        (sent.kind.name, &sent.body["grant"]),
+        ("Void grant", &json!("g_000000002v"))
+    );
+}
+
+#[test]
 fn every_act_on_a_customer_is_reviewed_and_sent_once() {
     let [class, other] = [&customers()[0], &customers()[1]];
     let end: String = class.id.chars().chars().skip(6).collect();
@@ -87,6 +124,10 @@ fn every_act_on_a_customer_is_reviewed_and_sent_once() {
     for (keys, name) in [
         ("t5<tab>inv-1<enter>", "Top up"),
         ("a-1<tab>why<tab>fix-1<enter>", "Adjust"),
+        (
+            "i5<tab>spring-8<tab><tab>2099-01-31<tab>0<enter>",
+            "Give credit",
+        ),
         ("e<tab><tab><tab><tab>9<enter>", "Edit customer"),
         ("b", "Suspend"),
         ("jb", "Resume"),

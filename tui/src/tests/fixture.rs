@@ -6,9 +6,10 @@ use crate::admin;
 use crate::state_file::OpenOperation;
 use farebox_ledger::{
     Account, Amount, AuditRecord, Bill, BillLine, Caps, Customer, CustomerId, CustomerSettings,
-    CustomerStatus, EndReason, EntryKind, JournalEntry, Key, KeyId, KeyRecord, KeySettings,
-    KeyStatus, MarginRow, OpenHold, OperationId, PaidSum, Payment, PaymentStatus, Registers,
-    SecretHash, Served, ServedRegion, ServedTier, SlugHour, Timestamp, Totals, Usage, UsageRow,
+    CustomerStatus, EndReason, EntryKind, Grant, GrantId, GrantKind, GrantName, GrantRecord,
+    GrantStatus, Grants, JournalEntry, Key, KeyId, KeyRecord, KeySettings, KeyStatus, MarginRow,
+    OpenHold, OperationId, PaidSum, Payment, PaymentStatus, Registers, SecretHash, Served,
+    ServedRegion, ServedTier, SlugHour, Timestamp, Totals, Usage, UsageRow,
 };
 use farebox_selling::value::{CustomerName, Instant, Usd};
 use farebox_selling::waiting::WaitingThing;
@@ -84,6 +85,7 @@ pub(super) fn key(number: u64, label: &str, credit: &str, spent: &str, held: &st
             },
             claim: Amount::ZERO,
             caps: Caps::default(),
+            grants: Grants::default(),
             auto_top_up: None,
             personal: None,
             created_at,
@@ -136,12 +138,59 @@ pub(super) fn customers() -> Vec<Customer> {
     class.settings.external_id = Some("crm-9".to_owned());
     class.settings.rate = Some(5);
     class.caps = month_cap("40", "12.25", "1.50");
+    class.grants = Grants::of(
+        grants()
+            .into_iter()
+            .take(2)
+            .map(|record| record.grant)
+            .collect(),
+    );
     let mut suspended = key(61, "Ms. Grace", "8", "8", "0").customer;
     suspended.status = CustomerStatus::Suspended;
     suspended.claim = usd("2.50");
     let mut all = vec![class, suspended];
     all.extend(keys().into_iter().map(|key| key.customer));
     all
+}
+
+/// Grants of the class, newest first: one that can be used, one that begins later, and one that was taken back.
+pub(super) fn grants() -> Vec<GrantRecord> {
+    let grant = |number: u64, name: &str, status, days: i64| {
+        let (begins, id) = (ago(86_400_000), GrantId::from_random(number));
+        let left = if status == GrantStatus::Voided {
+            "0"
+        } else {
+            "3"
+        };
+        GrantRecord {
+            grant: Grant {
+                id,
+                customer: key(60, "", "0", "0", "0").customer.id,
+                kind: GrantKind::Promotional,
+                amount: usd("5"),
+                priority: 20,
+                effective_at: if status == GrantStatus::Pending {
+                    ago(-86_400_000)
+                } else {
+                    begins
+                },
+                expires_at: (days > 0).then(|| ago(-86_400_000 * days)),
+                models: (number == 92).then(|| vec!["small".to_owned()]),
+                remaining: usd(left),
+                held: Amount::ZERO,
+                status,
+                told: None,
+            },
+            reference: GrantName(Some(name.to_owned())),
+            created_at: begins,
+            created_by: "alice".to_owned(),
+        }
+    };
+    vec![
+        grant(91, "spring-7", GrantStatus::Active, 9),
+        grant(92, "next-term", GrantStatus::Pending, 200),
+        grant(93, "a slip", GrantStatus::Voided, 0),
+    ]
 }
 
 /// A cap that has counted this in the current month.
@@ -233,6 +282,7 @@ pub(super) fn entry(position: i64, kind: EntryKind, amount: &str, after: &str) -
         reference: None,
         reason: None,
         refunds: None,
+        parts: Vec::new(),
         bill: None,
     }
 }
@@ -271,6 +321,7 @@ pub(super) fn charge(position: i64) -> JournalEntry {
         ..Bill::default()
     };
     JournalEntry {
+        parts: Vec::new(),
         bill: Some(bill),
         ..entry(position, EntryKind::Charge, "-0.003054", "0.4121")
     }

@@ -153,6 +153,20 @@ fn of_customers() -> Vec<Driven> {
             ],
         ),
         (
+            "Ui",
+            "5<tab>spring-1<tab><tab>2099-01-31<tab>0".to_owned(),
+            json!({
+                "amount": "5", "reference": "spring-1", "kind": "promotional",
+                "expires_at": "2099-01-31", "priority": 0,
+            }),
+            wrong(&[
+                ("0<tab>spring-1", "more than zero"),
+                ("5<tab>", "the reference is required"),
+                ("5<tab>spring-1<tab><tab>soon", "write a day in UTC"),
+                ("5<tab>spring-1<tab><tab><tab>101", "between 0 and 100"),
+            ]),
+        ),
+        (
             "Ux",
             end,
             json!({}),

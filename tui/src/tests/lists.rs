@@ -16,6 +16,7 @@ const LISTS: &[&str] = &[
     "U",
     "U<enter>",
     "U<enter>]]",
+    "U<enter>]]]",
     "2",
     "3",
     "4",

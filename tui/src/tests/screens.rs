@@ -70,7 +70,8 @@ fn customers() {
     for (name, tabs) in [
         ("customer", ""),
         ("customer_money", "]"),
-        ("customer_keys", "]]"),
+        ("customer_grants", "]]"),
+        ("customer_keys", "]]]"),
     ] {
         at_all_sizes(name, |bench| {
             bench.press("U<enter>").press(tabs);

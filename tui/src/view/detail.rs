@@ -10,7 +10,7 @@ use crate::app::detail::{BalanceCheck, PartyDetail, Tab};
 use crate::app::list::{ListColumn, ListRow};
 use crate::app::money::spend::SpendFlow;
 use crate::app::mouse::Spot;
-use crate::app::tabs::{ACTS, MEMBERS, MODEL_SUMS, PAYMENTS, RUNNING};
+use crate::app::tabs::{ACTS, GRANTS, MEMBERS, MODEL_SUMS, PAYMENTS, RUNNING};
 use crate::format;
 use crate::sanitize::width;
 
@@ -98,6 +98,7 @@ fn rows(app: &ConsoleApp, detail: &PartyDetail, pen: &mut Pen<'_>, area: Rect) {
             _ if !detail.loaded => "reading …",
             Tab::Entries => "no entries yet: press t to top up",
             Tab::Payments => "no payments yet: press t to top up",
+            Tab::Grants => "no grants yet: press i to give credit",
             Tab::Keys => "no keys yet: press n to make one",
             Tab::Models => "no usage in the last 7 days",
             Tab::Running => "no request is running",
@@ -116,6 +117,7 @@ fn rows(app: &ConsoleApp, detail: &PartyDetail, pen: &mut Pen<'_>, area: Rect) {
             detail.entries.iter(),
         ),
         Tab::Payments => list(detail, pen, area, PAYMENTS, detail.payments()),
+        Tab::Grants => list(detail, pen, area, GRANTS, detail.grants.iter()),
         Tab::Keys => list(detail, pen, area, MEMBERS, detail.keys.iter()),
         Tab::Models => list(detail, pen, area, MODEL_SUMS, detail.by_model().iter()),
         Tab::Running => list(detail, pen, area, RUNNING, detail.holds.iter()),

@@ -4,6 +4,7 @@ use farebox_ledger::{
     Amount, CapMaker, CountedCap, Customer, CustomerSettings, Key, KeySettings, Payment, Scope,
     UtcDay,
 };
+use farebox_selling::grant;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
@@ -40,10 +41,19 @@ pub(super) fn draw(
     for line in troubles(detail, party) {
         y += pen.text(area, 0, y, &line, pen.theme.warn()).min(1);
     }
+    if let Some(line) = granted(app, party) {
+        y += pen.text(area, 0, y, &line, pen.theme.faint()).min(1);
+    }
     if let Some(line) = auto_top_up(app, party) {
         y += pen.text(area, 0, y, &line, pen.theme.faint()).min(1);
     }
     y + caps(app, party, pen, area, y)
+}
+
+/// What of the available money ends, or is for some models, in the order of use.
+fn granted(app: &ConsoleApp, party: &Party) -> Option<String> {
+    let words = grant::words(party.customer(), app.now);
+    (!words.is_empty()).then(|| words.join("; "))
 }
 
 /// When a customer asks for money, and what its rule is doing.

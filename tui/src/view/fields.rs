@@ -154,7 +154,7 @@ fn choices(field: &FormField) -> Option<String> {
     };
     match &field.member.reads {
         Reads::Choice(words) => Some(words.iter().map(word).collect()),
-        Reads::Text | Reads::Number | Reads::List => None,
+        Reads::Text | Reads::Number | Reads::UpTo(_) | Reads::List => None,
     }
 }
 

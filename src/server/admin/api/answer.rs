@@ -226,6 +226,7 @@ fn refused(refusal: &Refusal, message: String) -> ApiError {
         Refusal::NoSuchKey(_) => (404, "key_not_found"),
         Refusal::NoSuchCustomer(_) => (404, "customer_not_found"),
         Refusal::NoSuchLot(_) => (404, "lot_not_found"),
+        Refusal::NoSuchGrant(_) => (404, "grant_not_found"),
         Refusal::NoSuchLink => (404, "link_not_found"),
         Refusal::NoSuchReservation(_) => (404, "reservation_not_found"),
         Refusal::SoldOut(_) => (409, "sold_out"),

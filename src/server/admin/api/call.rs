@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use farebox_ledger::{
-    AnswerOf, Answered, ApiAnswer, Asked, Asker, Customer, CustomerId, ExpectedAct, IdError, Key,
-    KeyId, Ledger, LedgerError, LotId, Once, Operation, OperationId, Outcome, ReservationId, Scope,
-    SecretHash, Timestamp, Token, TokenRole,
+    AnswerOf, Answered, ApiAnswer, Asked, Asker, Customer, CustomerId, ExpectedAct, GrantId,
+    IdError, Key, KeyId, Ledger, LedgerError, LotId, Once, Operation, OperationId, Outcome,
+    ReservationId, Scope, SecretHash, Timestamp, Token, TokenRole,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use super::read::{self, SentMembers};
 use crate::clock;
 use crate::proxy::record;
 use crate::server::admin::Admin;
-use farebox_selling::{Deed, Doer, NewSecret, SellerAct, reads};
+use farebox_selling::{Deed, Doer, NewSecret, SellerAct, SoldModels, reads};
 
 /// A request that was read and may be made.
 #[derive(Debug)]
@@ -96,6 +96,14 @@ impl NamedInPath for KeyId {
     }
 }
 
+impl NamedInPath for GrantId {
+    const EXAMPLE: Option<&'static str> = Some("g_7f3q9d2xw1");
+
+    fn named(call: &ApiCall<'_>) -> Result<Self, ApiError> {
+        call.parsed("grant_not_found")
+    }
+}
+
 impl NamedInPath for LotId {
     const EXAMPLE: Option<&'static str> = Some("l_7f3q9d2xw1");
 
@@ -130,6 +138,13 @@ impl NamedInPath for OperationId {
     }
 }
 
+impl SoldModels for ApiCall<'_> {
+    fn unsold(&self, slug: &str) -> Option<String> {
+        let config = self.admin.front.proxy.config.current();
+        config.catalog.unsold(slug)
+    }
+}
+
 impl ApiCall<'_> {
     pub(super) fn ledger(&self) -> &dyn Ledger {
         &*self.admin.ledger
@@ -150,6 +165,7 @@ impl ApiCall<'_> {
             actor: &self.token.label,
             sells: self.sells(),
             kept: None,
+            sold: Some(self),
         }
     }
 

@@ -95,7 +95,7 @@ fn text(name: &str, pattern: &str) -> &'static str {
         "provider" => "Example",
         "best_path" => "chat",
         "service_price" => "$3.00 in, $15.00 out per million tokens",
-        "at" | "until" | "created_at" | "expires_at" | "hour" | "timestamp" => {
+        "at" | "until" | "created_at" | "effective_at" | "expires_at" | "hour" | "timestamp" => {
             "2026-11-25T12:00:00.000Z"
         }
         _ => "text",

@@ -7,6 +7,7 @@ mod call;
 mod customers;
 mod examples;
 mod gate;
+mod grants;
 mod keys;
 mod lots;
 mod money;

@@ -1,7 +1,7 @@
 //! Pages of lists: `{"data", "has_more", "next_cursor"}`. A cursor is the place of the last row that was shown, so that rows which come
 //! meanwhile neither repeat nor hide others.
 
-use farebox_ledger::{CustomerId, KeyId, KeyPlace, Timestamp};
+use farebox_ledger::{CustomerId, GrantId, KeyId, KeyPlace, Timestamp};
 use farebox_selling::value::{Count, Instant, OneLine};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -129,6 +129,11 @@ pub(super) fn customer_place((value, id): (i64, i64)) -> Option<(i64, CustomerId
 /// A place among keys.
 pub(super) fn key_place((value, id): (i64, i64)) -> Option<KeyPlace> {
     KeyId::from_i64(id).map(|key| KeyPlace { value, key })
+}
+
+/// A place among grants.
+pub(super) fn grant_place((value, id): (i64, i64)) -> Option<(Timestamp, GrantId)> {
+    GrantId::from_i64(id).map(|id| (Timestamp::from_millis(value), id))
 }
 
 #[cfg(test)]

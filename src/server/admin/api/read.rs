@@ -115,6 +115,10 @@ fn amiss(value: &Value, schema: &Value) -> Option<String> {
     if let Some(words) = schema["enum"].as_array() {
         return (!words.contains(value)).then(|| format!("write {}", one_of(&schema["enum"])));
     }
+    if let (Some(least), Some(most)) = (schema["minimum"].as_u64(), schema["maximum"].as_u64()) {
+        let fits = (value.as_u64()).is_some_and(|number| (least..=most).contains(&number));
+        return (!fits).then(|| format!("write a whole number between {least} and {most}"));
+    }
     let pattern = schema["pattern"].as_str().unwrap_or_default();
     let (fits, wanted) = match kind(schema) {
         "string" if pattern.starts_with("^c_") => (value.is_string(), "write a customer's id"),

@@ -159,6 +159,14 @@ impl ApiRoute {
         }
     }
 
+    /// Of one of these.
+    pub(super) fn named<N: NamedInPath>(self) -> Self {
+        Self {
+            named: N::EXAMPLE,
+            ..self
+        }
+    }
+
     /// With the members of a type in its query, too.
     pub(super) fn asked<Q: JsonSchema>(mut self) -> Self {
         let (_, more) = described::<Q>();

@@ -3,6 +3,7 @@
 
 use std::sync::LazyLock;
 
+use farebox_ledger::GrantId;
 use farebox_selling::auto_top_up::{
     ClearAutoTopUp, OwnerVisit, SetAutoTopUp, TopUpFailed, TopUpFailedDocument, VisitDocument,
     WantedDocument,
@@ -13,6 +14,7 @@ use farebox_selling::customer::{
 };
 use farebox_selling::entry::{EntryDocument, MarginsDocument, UsageDocument};
 use farebox_selling::event::EventDocument;
+use farebox_selling::grant::{GiveGrant, GrantDocument, TakeGrantBack, WhichGrants};
 use farebox_selling::key::{
     Block, CreateKey, EditKey, KeyDocument, Reissue, Revoke, Rotate, Unblock,
 };
@@ -31,7 +33,7 @@ use serde_json::Value;
 
 use super::pages::ListPage;
 use super::route::{ApiRoute, Least, act, by, edit, get};
-use super::{auto_top_up, customers, keys, lots, money, papers, reads};
+use super::{auto_top_up, customers, grants, keys, lots, money, papers, reads};
 use crate::config::TableRow;
 
 /// Every path. Examples are run in this order.
@@ -67,7 +69,8 @@ fn of_customers() -> Vec<ApiRoute> {
         get("/customers/{customer}/usage", Least::Own, "UsageOf", by!(reads::usage), "What each key used in each hour").lists::<UsageDocument>().asked::<reads::TimesQuery>(),
         get("/customers/{customer}/receipts", Least::Own, "Receipts", by!(papers::receipts), "Every receipt and correction of a customer, oldest first").lists::<ReceiptDocument>().asked::<papers::PaperQuery>(),
         get("/customers/{customer}/statement", Least::Own, "Statement", by!(papers::statement), "A month's statement: its equation, and what was used").answers::<StatementDocument>().asked::<papers::MonthQuery>().asked::<papers::PaperQuery>(),
-        get("/customers/{customer}/grants", Least::Own, "Reserved", by!(reads::reserved), "Kept for later"),
+        act::<GiveGrant>("/customers/{customer}/grants", Least::Manage).made().answers::<GrantDocument>().shows(grants::given),
+        get("/customers/{customer}/grants", Least::Own, "GrantsOf", by!(grants::list), "A customer's grants, newest first").lists::<GrantDocument>().asked::<ListPage>().asked::<WhichGrants>(),
         act::<Suspend>("/customers/{customer}/suspend", Least::Manage).answers::<CustomerDocument>(),
         act::<Resume>("/customers/{customer}/resume", Least::Manage).answers::<CustomerDocument>(),
     ]
@@ -110,6 +113,9 @@ fn of_books() -> Vec<ApiRoute> {
         act::<CreateLot>("/vouchers", Least::Manage).made().answers::<LotDocument>(),
         get("/vouchers", Least::Manage, "Lots", by!(lots::list), "Lots of vouchers, oldest first, and how many of each were redeemed").lists::<LotDocument>().asked::<ListPage>().asked::<lots::LotsQuery>(),
         act::<VoidVouchers>("/vouchers/{lot}/void", Least::Manage).answers::<LotDocument>(),
+        get("/grants", Least::Own, "Grants", by!(grants::list), "Grants, newest first; a token that sells names a customer").lists::<GrantDocument>().asked::<ListPage>().asked::<WhichGrants>().asked::<grants::WhoseGrants>(),
+        get("/grants/{grant}", Least::Own, "Grant", by!(grants::show), "One grant, and what is left of it").named::<GrantId>().answers::<GrantDocument>(),
+        act::<TakeGrantBack>("/grants/{grant}/void", Least::Manage).answers::<GrantDocument>(),
         get("/shop", Least::Own, "Shop", by!(reads::shop), "The seller, as `[shop]` of the catalog says").answers::<ShopDocument>(),
         get("/models", Least::Own, "Models", by!(reads::models), "What is sold").lists::<TableRow>(),
         get("/margin", Least::All, "Margin", by!(reads::margin), "Charges, cost and possible debts").answers::<MarginsDocument>().asked::<reads::TimesQuery>().asked::<reads::MarginsQuery>(),

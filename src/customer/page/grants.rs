@@ -1,0 +1,93 @@
+//! Credit that may end: what of the available money comes from it, and all of it as a list. For owners alone: a member sees nothing of
+//! its customer's money.
+
+use farebox_ledger::{Grant, GrantKind, GrantRecord, Key, Timestamp, UtcDay};
+use maud::{Markup, html};
+
+use super::display;
+use super::table::{column, table};
+
+/// Grants that the first view names.
+const NAMED: usize = 3;
+
+/// What is available until when, in the order of use: `3.00 of it until 1 December`.
+pub(super) fn available(key: &Key, now: Timestamp) -> Markup {
+    let usable = if key.is_owner {
+        key.customer.grants.usable()
+    } else {
+        Vec::new()
+    };
+    let bound: Vec<&Grant> = (usable.into_iter())
+        .filter(|grant| grant.free().is_positive())
+        .filter(|grant| grant.expires_at.is_some() || grant.models.is_some())
+        .collect();
+    let more = bound.len().saturating_sub(NAMED);
+    html! {
+        @for grant in bound.iter().take(NAMED) {
+            dd.beside { (display::money(grant.free())) " of it" (until(grant, now)) (models(grant)) }
+        }
+        @if more > 0 { dd.beside { "and " (more) " more" } }
+    }
+}
+
+fn until(grant: &Grant, now: Timestamp) -> String {
+    let end = grant
+        .expires_at
+        .map(|end| format!(" until {}", day(end, now)));
+    end.unwrap_or_default()
+}
+
+/// A day for people; with its time, unless the day begins then.
+fn day(at: Timestamp, now: Timestamp) -> String {
+    let year = |at| display::format(at, "%Y");
+    let date = if year(at) == year(now) {
+        "%-d %B"
+    } else {
+        "%-d %B %Y"
+    };
+    let is_midnight = UtcDay::of(at).begin() == at;
+    let time = if is_midnight { "" } else { ", %H:%M UTC" };
+    display::format(at, &format!("{date}{time}"))
+}
+
+fn models(grant: &Grant) -> Markup {
+    html! { @if let Some(models) = &grant.models { " for " (models.join(", ")) } }
+}
+
+/// Every grant, newest first.
+pub(super) fn list(grants: &[GrantRecord], now: Timestamp) -> Markup {
+    let columns = [
+        column("Given (UTC)", "time"),
+        column("What", "name"),
+        column("USD", "number cost"),
+        column("Left", "number"),
+        column("Until", ""),
+        column("State", ""),
+    ];
+    let amounts = display::places(grants.iter().map(|record| record.grant.amount));
+    let left = display::places(grants.iter().map(|record| record.grant.remaining_at(now)));
+    let rows = grants.iter().map(|record| {
+        let grant = &record.grant;
+        vec![
+            html! { time datetime=(record.created_at) { (display::format(record.created_at, "%b %d, %Y")) } },
+            html! { (what(grant.kind)) (models(grant)) },
+            html! { (display::aligned(grant.amount, amounts)) },
+            html! { (display::aligned(grant.remaining_at(now), left)) },
+            html! { @match grant.expires_at { Some(end) => (day(end, now)), None => "–" } },
+            html! { (grant.status_at(now).as_str()) },
+        ]
+    });
+    html! { @if !grants.is_empty() {
+        section.card aria-labelledby="grants" {
+            h2 #grants { "Given credit" }
+            (table("stacked", "Given credit, newest first", &columns, rows))
+        }
+    } }
+}
+
+fn what(kind: GrantKind) -> &'static str {
+    match kind {
+        GrantKind::Promotional => "Given",
+        GrantKind::Paid => "Paid",
+    }
+}
