@@ -288,6 +288,7 @@ pub(super) fn give_back(
 }
 
 fn give(rows: &mut Rows, new: &NewGrant) -> Result<GrantAnswer, Refusal> {
+    new.check()?;
     let of_reference = rows.grant_by_reference(&new.reference);
     let known = of_reference.or_else(|| rows.tables.get(&new.id)).cloned();
     if let Some(known) = known {
@@ -299,8 +300,6 @@ fn give(rows: &mut Rows, new: &NewGrant) -> Result<GrantAnswer, Refusal> {
             return Err(Refusal::OperationUsed(new.act.operation));
         }
     }
-    // Only now: a repetition may come after its end.
-    new.check()?;
     references::check_reference(rows, &new.reference)?;
     book(rows, new)?;
     answer(rows, new.id, false)
