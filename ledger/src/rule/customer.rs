@@ -150,12 +150,21 @@ impl Customer {
     }
 
     /// As it is at an instant: what time has done to its grants and nobody has booked yet is reckoned in.
-    pub(crate) fn reckoned_at(mut self, now: Timestamp) -> Self {
-        if self.grants.next_at().is_some_and(|next| next <= now) {
+    pub(crate) fn reckoned_at(mut self, clock: impl FnOnce() -> Timestamp) -> Self {
+        self.reckon(clock);
+        self
+    }
+
+    /// The same in place. The clock is read only where there are grants: each request reads a key.
+    pub(crate) fn reckon(&mut self, clock: impl FnOnce() -> Timestamp) {
+        let Some(next) = self.grants.next_at() else {
+            return;
+        };
+        let now = clock();
+        if next <= now {
             let grants = std::mem::take(&mut self.grants);
             (self.grants, self.account) = grants.at(self.account, now);
         }
-        self
     }
 
     /// What a request for a slug may take now, caps apart.

@@ -101,9 +101,9 @@ impl Key {
     }
 
     /// As it is at an instant, with what time has done to its customer's grants.
-    pub(crate) fn reckoned_at(self, now: Timestamp) -> Self {
-        let customer = self.customer.reckoned_at(now);
-        Self { customer, ..self }
+    pub(crate) fn reckoned_at(mut self, clock: impl FnOnce() -> Timestamp) -> Self {
+        self.customer.reckon(clock);
+        self
     }
 
     /// What a request for a slug may hold at an instant: what is available, or less where a cap has less room.

@@ -75,7 +75,7 @@ pub(super) async fn list_keys(
         &from.0, &from.1, &limit, &label, &status, &now, &below, &customer,
     ];
     let rows = link.query(&sql, &values).await?;
-    let key = |row| Ok(rows::whole_key(row)?.reckoned_at(clock::now()));
+    let key = |row| Ok(rows::whole_key(row)?.reckoned_at(clock::now));
     rows.iter().map(key).collect()
 }
 
@@ -121,7 +121,7 @@ pub(super) async fn list_customers(
             Ok(rows::stored_customer(row)?
                 .0
                 .customer
-                .reckoned_at(clock::now()))
+                .reckoned_at(clock::now))
         })
         .collect()
 }

@@ -298,7 +298,7 @@ impl Ledger for PostgresLedger {
 
     async fn find_key(&self, id: KeyId) -> Result<Option<Key>, LedgerError> {
         let found = self.key_reads.find(&self.readers, id).await?;
-        Ok(found.map(|key| key.reckoned_at(clock::now())))
+        Ok(found.map(|key| key.reckoned_at(clock::now)))
     }
 
     async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError> {

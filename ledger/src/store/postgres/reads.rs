@@ -104,7 +104,7 @@ pub(super) async fn customer(link: &Link, by: CustomerBy<'_>) -> ReadResult<Opti
     let rows = link.query(&sql, &[&*value]).await?;
     first(&rows, |row| {
         let customer = rows::stored_customer(row)?.0.customer;
-        Ok(customer.reckoned_at(clock::now()))
+        Ok(customer.reckoned_at(clock::now))
     })
 }
 

@@ -151,7 +151,7 @@ fn by_creation(
             query.customer
         ];
         for key in page.query_map(bounds, rows::whole_key)? {
-            found.push(key?.reckoned_at(clock::now()));
+            found.push(key?.reckoned_at(clock::now));
         }
         let Some(next) = next else { break };
         from = next;
@@ -183,9 +183,7 @@ fn by_value(conn: &Connection, filter: &ListFilter<'_>, value: &str) -> Result<V
         ]);
     }
     let found = page.query_map(asked.as_slice(), rows::whole_key)?;
-    found
-        .map(|key| Ok(key?.reckoned_at(clock::now())))
-        .collect()
+    found.map(|key| Ok(key?.reckoned_at(clock::now))).collect()
 }
 
 /// One statement: a list of customers is a page for people, and its filters have no index.
@@ -224,7 +222,7 @@ pub(super) fn list_customers(conn: &Connection, query: &CustomerQuery) -> Result
         query.balance_below
     ];
     page.query_map(values, rows::row::<StoredCustomer>)?
-        .map(|stored| Ok(stored?.customer.reckoned_at(clock::now())))
+        .map(|stored| Ok(stored?.customer.reckoned_at(clock::now)))
         .collect()
 }
 
@@ -253,7 +251,7 @@ pub(super) fn find_keys(conn: &Connection, ids: &[KeyId]) -> Result<Vec<Key>> {
     ))?;
     let keys = page.query_map([json(ids)], rows::whole_key)?;
     let found = keys
-        .map(|key| key.map(|key| (key.id, key.reckoned_at(clock::now()))))
+        .map(|key| key.map(|key| (key.id, key.reckoned_at(clock::now))))
         .collect::<Result<HashMap<_, _>>>()?;
     Ok(ids.iter().filter_map(|id| found.get(id).cloned()).collect())
 }

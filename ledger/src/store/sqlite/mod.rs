@@ -325,11 +325,14 @@ impl Ledger for SqliteLedger {
     async fn find_key(&self, id: KeyId) -> Result<Option<Key>, LedgerError> {
         let opened = self.current()?;
         let read = || opened.readers.point(|conn| reads::find_key(conn, id));
-        let found = match &opened.remembered {
+        let mut found = match &opened.remembered {
             Some(remembered) => remembered.find(id, read),
             None => read(),
         };
-        Ok(found?.map(|key| key.reckoned_at(clock::now())))
+        if let Ok(Some(key)) = &mut found {
+            key.customer.reckon(clock::now);
+        }
+        found
     }
 
     async fn find_keys(&self, ids: &[KeyId]) -> Result<Vec<Key>, LedgerError> {
@@ -352,7 +355,7 @@ impl Ledger for SqliteLedger {
 
     async fn customer(&self, by: CustomerBy<'_>) -> Result<Option<Customer>, LedgerError> {
         let found = self.point(|conn| reads::customer(conn, by))?;
-        Ok(found.map(|customer| customer.reckoned_at(clock::now())))
+        Ok(found.map(|customer| customer.reckoned_at(clock::now)))
     }
 
     async fn list_customers(&self, query: CustomerQuery) -> Result<Vec<Customer>, LedgerError> {
@@ -532,13 +535,11 @@ impl Ledger for SqliteLedger {
     }
 
     async fn unapplied(&self) -> Result<Vec<Payment>, LedgerError> {
-        let readers = &self.current()?.readers;
-        readers.rows(UNAPPLIED, ()).await
+        self.current()?.readers.rows(UNAPPLIED, ()).await
     }
 
     async fn find_token(&self, secret: SecretHash) -> Result<Option<Token>, LedgerError> {
-        let readers = &self.current()?.readers;
-        readers.find("WHERE secret = ?1", [secret])
+        self.current()?.readers.find("WHERE secret = ?1", [secret])
     }
 
     async fn token_days(&self, since: UtcDay) -> Result<Vec<TokenDay>, LedgerError> {
@@ -565,8 +566,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn house_acts(&self) -> Result<Vec<HouseAct>, LedgerError> {
-        let readers = &self.current()?.readers;
-        readers.house_acts().await
+        self.current()?.readers.house_acts().await
     }
 
     async fn files_acts(
