@@ -50,7 +50,7 @@ pub struct Customer {
     pub status: CustomerStatus,
     /// The money.
     pub account: Account,
-    /// What it owes for payments that went back, before anything can be spent; zero unless nothing is available.
+    /// What it owes for payments that went back, before anything can be spent; zero while anything that was paid is free.
     pub claim: Amount,
     /// How much of it all keys together may spend when.
     pub caps: Caps,

@@ -1,6 +1,7 @@
 //! The only place that reads the wall clock and the system's randomness, for the programs that use the ledger.
 //!
-//! The ledger itself never calls it: operations get instants and ids passed in, so that they can be repeated exactly.
+//! No operation calls it: they get instants and ids passed in, so that they can be repeated exactly. Reads do where there are grants, to
+//! reckon in what time has done to them.
 //!
 //! Ids and seeds come from a ChaCha12 generator per thread, seeded by the system: nobody can predict them, and a request makes no
 //! system call for them. Secrets come from the system itself.

@@ -41,7 +41,7 @@ statements! {
 
     // Each names the values it replaces. The pair of seq and held changes with everything that happens to an account.
     SetHeld = "UPDATE accounts SET held = ?2, opened = ?3 WHERE id = ?1 AND credit = ?4 AND spent = ?5 AND held = ?6";
-    // The claim with the account in one statement, because it stands only while nothing is available.
+    // The claim with the account in one statement: what pays it moves both.
     MoveAccount = "UPDATE accounts SET credit = ?2, spent = ?3, held = ?4, seq = ?5, last = ?6, last_at = ?7, hash = ?8,
          claim = ?9, opened = ?10 WHERE id = ?1 AND held = ?11 AND seq = ?12";
 
