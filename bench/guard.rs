@@ -520,6 +520,7 @@ impl Gateway {
             work: Work::of(&self.proxy.turns, holder(of)),
             room: None,
             family: Family::Chat,
+            call: None,
             body: body.clone(),
             headers: Vec::new(),
             session: None,

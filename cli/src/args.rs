@@ -7,6 +7,7 @@ pub(crate) mod events;
 pub(crate) mod grants;
 pub(crate) mod library;
 pub(crate) mod payments;
+pub(crate) mod plans;
 pub(crate) mod tokens;
 mod values;
 pub(crate) mod vouchers;
@@ -26,7 +27,8 @@ use farebox_selling::key::{CreateKey, EditKey, FirstMoney, Revoke, Rotate};
 use farebox_selling::payment::{Adjust, Refund, TopUp};
 use farebox_selling::value::{OneLine, Usd};
 use grants::GrantsCommand;
-use library::{AddOptions, LibraryOptions};
+use library::{AddOptions, LibraryOptions, ModelsOptions};
+use plans::PlansCommand;
 use tokens::TokensCommand;
 use values::{
     address, customer_id, key_id, log_size, network, none_for_null, origin, target, unless_from,
@@ -200,8 +202,8 @@ pub enum Command {
     /// Known models with list prices, and when they were read
     Library(LibraryOptions),
     /// Print the canonical model table
-    Models,
-    /// Show a request, payment, key or customer, by any of its ids
+    Models(ModelsOptions),
+    /// Show a request, payment, key, customer or subscription, by any of its ids
     Show(ShowOptions),
     /// Print settings for a client program, ready to paste
     Setup(SetupOptions),
@@ -226,6 +228,9 @@ pub enum Command {
     /// Credit that may end: list it, take it back
     #[command(subcommand)]
     Grants(GrantsCommand),
+    /// Subscriptions to plans, and what is left of each
+    #[command(subcommand)]
+    Plans(PlansCommand),
     /// Read and check the books
     #[command(subcommand)]
     Ledger(LedgerCommand),
@@ -314,7 +319,7 @@ pub struct CheckOptions {
 /// Options of `show`.
 #[derive(Debug, ClapArgs)]
 pub struct ShowOptions {
-    /// A request's id, the id in its answer, a payment's reference, a key's or customer's id or label, an external id; - or nothing prompts for it, as for a secret
+    /// A request's id, the id in its answer, a payment's reference, a key's or customer's id or label, an external id, a subscription's id; - or nothing prompts for it, as for a secret
     #[arg(default_value = "-")]
     pub id: String,
 }

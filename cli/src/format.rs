@@ -53,9 +53,10 @@ fn printed(command: &Command) -> &'static [OutputFormat] {
         | Command::Tokens(_)
         | Command::Vouchers(_)
         | Command::Grants(_)
+        | Command::Plans(_)
         | Command::Ledger(LedgerCommand::Entries(_)) => LIST,
         Command::Ledger(_) | Command::Targets(_) | Command::Events(_) => DOCUMENT,
-        Command::Models => MODELS,
+        Command::Models(_) => MODELS,
     }
 }
 

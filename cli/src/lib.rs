@@ -35,8 +35,9 @@ use farebox_selling::voucher::VoidVouchers;
 use output::{CommandFailed, Exit};
 pub use parse::commands;
 use publish::{add, check, diff, explain, init, library, models, setup};
+pub use run::demo_shop;
 use run::{demo, serve};
-use sell::{bulk_customers, caps, customers, grants, manage, tokens, vouchers};
+use sell::{bulk_customers, caps, customers, grants, manage, plans, tokens, vouchers};
 use watch::{events, find, health, status, targets};
 
 use farebox::config::{is_set, source};
@@ -99,7 +100,7 @@ async fn dispatch(args: &Args) -> Result<(), CommandFailed> {
         Command::Init(options) => init::run(args, options),
         Command::Add(options) => add::run(args, options),
         Command::Library(options) => library::run(args, options),
-        Command::Models => models::run(args),
+        Command::Models(options) => models::run(args, options),
         Command::Show(options) => find::run(args, options).await,
         Command::Setup(options) => setup::run(args, options).await,
         Command::Keys(command) => manage::run(args, command).await,
@@ -123,6 +124,7 @@ async fn dispatch(args: &Args) -> Result<(), CommandFailed> {
             vouchers::change(args, VoidVouchers {}, options.lot).await
         }
         Command::Grants(command) => grants::run(args, command).await,
+        Command::Plans(command) => plans::run(args, command).await,
         Command::Ledger(LedgerCommand::Entries(options)) => ledger::entries(args, options).await,
         Command::Ledger(LedgerCommand::Verify) => ledger::verify(args).await,
         Command::Ledger(LedgerCommand::Backup(options)) => ledger::backup(args, options).await,

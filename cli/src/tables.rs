@@ -6,6 +6,7 @@ use super::args::OutputFormat;
 use super::output;
 use farebox::clock;
 use farebox_selling::payment;
+use farebox_selling::subscription::{PlanWindowDocument, SubscriptionDocument};
 
 /// The columns of a key.
 pub(super) const KEY: [&str; 6] = ["key", "label", "balance", "held", "available", "status"];
@@ -38,6 +39,22 @@ pub(super) const GRANT: [&str; 11] = [
     "models",
     "status",
 ];
+
+/// The columns of a subscription.
+pub(super) const SUBSCRIPTION: [&str; 10] = [
+    "subscription",
+    "customer",
+    "plan",
+    "status",
+    "allowance",
+    "remaining",
+    "held",
+    "available",
+    "ends",
+    "paid ahead",
+];
+/// The columns of a plan's window.
+pub(super) const WINDOW: [&str; 6] = ["per", "bound", "used", "held", "available", "opens"];
 
 /// Prints rows under their columns.
 pub(super) fn print(format: OutputFormat, header: &[&str], rows: &[Vec<String>]) {
@@ -141,4 +158,48 @@ pub(super) fn grants(records: &[GrantRecord]) -> Vec<Vec<String>> {
         ]
     };
     records.iter().map(row).collect()
+}
+
+/// Subscriptions as rows of [`SUBSCRIPTION`].
+pub(super) fn subscriptions(shown: &[SubscriptionDocument]) -> Vec<Vec<String>> {
+    let row = |of: &SubscriptionDocument| {
+        let period = of.period.as_ref();
+        let amounts = period.map(|period| {
+            [
+                period.allowance,
+                period.remaining,
+                period.held,
+                period.available,
+            ]
+        });
+        let amounts = match amounts {
+            Some(amounts) => amounts.map(|amount| amount.0.to_string()),
+            None => [const { String::new() }; 4],
+        };
+        let ends = period.map(|period| period.ends_at.0.to_string());
+        let mut row = vec![
+            of.id.clone(),
+            of.customer.0.to_string(),
+            of.plan.clone(),
+            of.status.0.as_str().to_owned(),
+        ];
+        row.extend(amounts);
+        row.extend([ends.unwrap_or_default(), of.paid_ahead.to_string()]);
+        row
+    };
+    shown.iter().map(row).collect()
+}
+
+/// A subscription's windows as rows of [`WINDOW`].
+pub(super) fn windows(of: &SubscriptionDocument) -> Vec<Vec<String>> {
+    let row = |window: &PlanWindowDocument| {
+        let opens = window.opens_at.map(|at| at.0.to_string());
+        let amounts = [window.bound, window.used, window.held, window.available];
+        let amounts = amounts.map(|amount| amount.0.to_string());
+        let mut row = vec![window.per.clone()];
+        row.extend(amounts);
+        row.push(opens.unwrap_or_default());
+        row
+    };
+    of.windows.iter().map(row).collect()
 }

@@ -73,6 +73,14 @@ codes! {
     BadLink            "E212" Error Place "a link that customers cannot open";
     FarBelowCost       "E213" Error Both  "a price below half of a target's cost";
     UnlistedCost       "E214" Error Place "a cost that the library does not have";
+    BadPlan            "E215" Error Place "a plan that cannot be sold";
+    DuplicatePlan      "E216" Error Place "two plans with one name";
+    PlanModel          "E217" Error File  "a plan for a model that is not published";
+    BadPriceList       "E218" Error Place "a price list that nobody can have";
+    DuplicatePriceList "E219" Error Place "two price lists with one name";
+    ListedModel        "E220" Error File  "a price for a model that is not published";
+    UnknownCost        "E221" Error Both  "a markup on a cost that nobody said";
+    LostPriceList      "E222" Error Both  "a price list that customers have is gone";
 
     ModelWithoutRoute  "E301" Error Both  "a model without a route";
     DuplicateRoute     "E302" Error Place "two routes for one slug";
@@ -146,6 +154,7 @@ codes! {
     DropChanges        "W425" Warning Place "a dropped field that changes the answer or the price";
     FormerField        "W426" Warning Place "a field that is no longer used";
     WordContradicted   "W427" Warning Both  "a service does not do what is said of it";
+    DeadPlan           "W428" Warning File  "a plan whose models are all retired";
 
     OtherAddress       "W711" Warning Both "addresses of gateway and shop that do not lead to each other";
     MayDoMore          "W712" Warning Both "a token that may do more than sell";

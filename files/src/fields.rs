@@ -411,7 +411,7 @@ impl<'r, 'i> Entry<'r, 'i> {
         let Some(duration) = duration else {
             report
                 .add(Code::BadDuration, self.span(), format!("`{}` is not a duration", self.name))
-                .help("write a whole number and a unit, in quotes: \"250ms\", \"5s\", \"2m\" or \"1h\"");
+                .help("write a whole number and a unit, in quotes: \"250ms\", \"5s\", \"2m\", \"1h\" or \"3d\"");
             return None;
         };
         if !range.contains(&duration) {
@@ -437,6 +437,7 @@ fn parse_duration(text: &str) -> Option<Duration> {
         "s" => 1_000,
         "m" => 60_000,
         "h" => 3_600_000,
+        "d" => 86_400_000,
         _ => return None,
     };
     number.checked_mul(millis).map(Duration::from_millis)

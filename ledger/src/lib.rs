@@ -27,6 +27,7 @@ mod lock;
 #[path = "../tests/reference/mod.rs"]
 pub mod memory;
 mod outbox;
+mod past_periods;
 pub mod rule;
 pub mod search;
 pub mod store;
@@ -47,6 +48,7 @@ pub use book::page::{
     KeyQuery, Publish, PublishedSlug, Session, SlugUse, Totals, UsageRow, VerifyReport,
 };
 pub use book::payment_answer::PaymentMoved;
+pub use book::plan_answer::PlanAnswer;
 pub use book::statement::{MonthlySums, StatementMonth, UsedOfModel};
 pub use book::{anchor, csv, document};
 pub use contract::{Ledger, Perform, SharedLedger};
@@ -54,6 +56,7 @@ pub use error::{Cause, LedgerError};
 pub use hold::{Granted, Hold};
 pub use lock::lock;
 pub use outbox::Outbox;
+pub use past_periods::{OverPeriod, past_periods};
 pub use rule::Act;
 pub use rule::account::Account;
 pub use rule::answer::ApiAnswer;
@@ -82,6 +85,12 @@ pub use rule::payment::{
     Addressees, AskedSum, FirstPayment, NewPayment, NewReversal, PaidSum, Payment, PaymentStatus,
     Registers, ReversalKind, UnappliedAct, UnappliedEnd, WaitingReversal,
 };
+pub use rule::plan::money_back::PaidPeriods;
+pub use rule::plan::{
+    PastPeriod, PeriodAnchor, PlanAct, PlanAfter, PlanChange, PlanLimit, PlanNews, PlanPeriod,
+    PlanPurchase, PlanTerms, PlanWindow, Plans, RunningPeriod, SoldPeriods, Subscription,
+    SubscriptionState, SubscriptionStatus, WindowBound, WindowId, WindowPlace, WindowSpan,
+};
 pub use rule::reservation::{EndReservation, NewReservation, Reservation, SoldOut};
 pub use rule::secret::{Secret, SecretError, SecretHash};
 pub use rule::settings::{CustomerEdit, CustomerSettings, KeyEdit, KeySettings};
@@ -98,16 +107,18 @@ pub use store::stats::{LOG_LOUD, LogStats, Standby, WriterStats};
 pub use store::trouble::{Blocker, Fault, LedgerTrouble, TroubleKind};
 pub use store::{owner, postgres, sqlite};
 pub use table::list::{WholeRow, WholeRows, WholeTable};
+pub use table::owners::ListedCustomer;
 pub use value::amount::{Amount, AmountError};
 pub use value::bill::{Bill, BillFacts, BillLine, Evidence};
+pub use value::cost_source::{CostSource, ToldCost};
 pub use value::edit::Said;
 pub use value::end_reason::EndReason;
 pub use value::event::{Event, EventKind, News};
 pub use value::files_act::{FilesAct, NoteFiles};
 pub use value::gross::{Gross, GrossError};
 pub use value::id::{
-    CustomerId, GrantId, IdError, KeyId, LotId, OperationId, ReservationId, Scope, Timestamp,
-    TokenId,
+    CustomerId, GrantId, IdError, KeyId, LotId, OperationId, ReservationId, Scope, SubscriptionId,
+    Timestamp, TokenId,
 };
 pub use value::lesson::{Excess, Fact, Facts, ForgetTarget, Lesson, Taught};
 pub use value::own_cost::OwnCost;
@@ -240,6 +251,12 @@ pub enum Refusal {
     /// The customer has no grant with this id.
     #[error("there is no grant {0}")]
     NoSuchGrant(GrantId),
+    /// The customer has no subscription with this id.
+    #[error("there is no subscription {0}")]
+    NoSuchSubscription(SubscriptionId),
+    /// The customer has the plan, and a processor renews it.
+    #[error("customer {0} has this plan already, as subscription {1}, and its processor renews it")]
+    HasPlan(CustomerId, SubscriptionId),
     /// The operation id was used for something else.
     #[error("operation {0} was already used for something else")]
     OperationUsed(OperationId),

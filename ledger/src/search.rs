@@ -125,6 +125,7 @@ pub async fn with_reference(
         | EntryKind::Void
         | EntryKind::Reversal
         | EntryKind::WriteOff
+        | EntryKind::Carry
         | EntryKind::Charge
         | EntryKind::Refund => None,
     };

@@ -143,6 +143,8 @@ async fn owing(ledger: &dyn Ledger) {
             addressee: None,
             expected: None,
             reservation: None,
+            plan: None,
+            unsold: None,
             act: act(620 + number, 1_200),
         };
         ledger.perform(new).await.unwrap();
@@ -183,6 +185,7 @@ async fn shop(ledger: &dyn Ledger) {
     let kept = NewReservation {
         id: ReservationId::from_random(1),
         prolongs: false,
+        plan: None,
         customer: Some(CustomerId::from_random(12)),
         credit: usd("2"),
         until: Timestamp::from_millis(clock::now().millis() + 600_000),

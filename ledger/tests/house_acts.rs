@@ -124,7 +124,7 @@ fn an_edit_of_what_they_tell_of_is_found() {
         "DELETE FROM lots WHERE void = 1",
         "DELETE FROM vouchers WHERE customer IS NULL",
         "INSERT INTO vouchers VALUES (randomblob(32), (SELECT lot FROM vouchers LIMIT 1), 4, NULL, NULL)",
-        "INSERT INTO lots SELECT 77, count, amount, expires_at, once, void, redeemed, created_at, created_by, randomblob(16), kind FROM lots LIMIT 1",
+        "INSERT INTO lots SELECT 77, count, amount, expires_at, once, void, redeemed, created_at, created_by, randomblob(16), kind, plan FROM lots LIMIT 1",
     ] {
         std::fs::copy(&path, &copy).unwrap();
         edit(&copy, gone);

@@ -13,6 +13,10 @@ mod customers;
 mod facts;
 #[path = "model/gifts.rs"]
 mod gifts;
+#[path = "model/ground.rs"]
+mod ground;
+#[path = "model/plans.rs"]
+mod plans;
 #[path = "model/sales.rs"]
 mod sales;
 #[path = "model/seen.rs"]
@@ -27,10 +31,12 @@ use farebox_ledger::memory::MemoryLedger;
 use farebox_ledger::sqlite::SqliteLedger;
 use farebox_ledger::*;
 use gifts::{Gift, Reached, Standing, gift, give, redeem, take_back};
+use ground::{memory_dir, sequences};
+use plans::{PlanStep, plan};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::TestRunner;
 use sales::sale;
-use seen::{difference, everything, glance, without_positions};
+use seen::{difference, everything, glance, recent, without_limits, without_positions};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -96,6 +102,11 @@ enum Step {
         key: u64,
         operation: u64,
         gift: Gift,
+    },
+    Plan {
+        key: u64,
+        operation: u64,
+        plan: PlanStep,
     },
     TakeBack {
         key: u64,
@@ -211,12 +222,13 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (key.clone(), operation.clone(), reference_of)
             .prop_map(|(key, operation, payment)| Step::Unapplied { key, operation, payment }),
         8 => (key.clone(), operation.clone(), gift()).prop_map(|(key, operation, gift)| Step::Give { key, operation, gift }),
+        8 => (key.clone(), operation.clone(), plan()).prop_map(|(key, operation, plan)| Step::Plan { key, operation, plan }),
         1 => (key.clone(), operation.clone(), 0..9_u64)
             .prop_map(|(key, operation, number)| Step::TakeBack { key, operation, number }),
-        2 => (key.clone(), operation.clone(), 0..8_u8)
+        2 => (key.clone(), operation.clone(), 0..12_u8)
             .prop_map(|(key, operation, code)| Step::Redeem { key, operation, code }),
         1 => key.clone().prop_map(|key| Step::Settle { key }),
-        5 => (0..15_i64).prop_map(Step::Wait),
+        8 => prop_oneof![10 => 0..15_i64, 5 => (0..30_i64).prop_map(|hours| hours * 3_600), 1 => (0..900_i64).prop_map(|hours| hours * 3_600)].prop_map(Step::Wait),
         8 => (key.clone(), request.clone(), ways(money.clone()), time.clone())
             .prop_map(|(key, operation, ways, time)| Step::Open { key, operation, ways, time }),
         6 => (request.clone(), 1..5_u32, to(money), proptest::option::of(count.clone()), time.clone())
@@ -349,6 +361,11 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
             operation,
             gift,
         } => give(ledger, (key, operation), gift).await,
+        Step::Plan {
+            key,
+            operation,
+            plan,
+        } => plans::change(ledger, (key, operation), plan).await,
         Step::TakeBack {
             key,
             operation,
@@ -468,30 +485,23 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
     }
 }
 
-/// A directory in memory where there is one: disks make thousands of ledgers slow.
-fn memory_dir() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm")
-        .or_else(|_| tempfile::tempdir())
-        .unwrap()
-}
-
 /// The file is open twice, as by a gateway and a console, and the console does one step in five: what each remembers must not
 /// survive the other's commits.
 #[test]
 fn both_stores_do_the_same() {
-    let full = std::env::var_os("FAREBOX_FULL").is_some();
-    let cases = if full { 100_000 } else { 2_000 };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    let config = Config {
-        cases,
-        failure_persistence: None,
-        ..Config::default()
-    };
     let reached = Reached::default();
-    TestRunner::new(config)
+    // A copy of a ledger is made sooner than a ledger.
+    let (mode, durability) = (OpenMode::Write, Durability::Prompt);
+    let new = memory_dir();
+    let empty = new.path().join("farebox.db");
+    SqliteLedger::create(&empty, mode, durability)
+        .unwrap()
+        .close();
+    TestRunner::new(sequences(2_000, 100_000))
         .run(
             &prop::collection::vec((step(), prop::bool::weighted(0.2)), 1..80),
             |steps| {
@@ -500,28 +510,26 @@ fn both_stores_do_the_same() {
                     let reference = MemoryLedger::new();
                     let dir = memory_dir();
                     let path = dir.path().join("farebox.db");
-                    let (mode, durability) = (OpenMode::Write, Durability::Prompt);
-                    let gateway = SqliteLedger::create(&path, mode, durability).unwrap();
+                    std::fs::copy(&empty, &path).unwrap();
+                    let gateway = SqliteLedger::open(&path, mode, durability).unwrap();
                     let console = SqliteLedger::open(&path, mode, durability).unwrap();
                     for (step, by_console) in steps {
                         clock.step(&step);
                         let sqlite = if by_console { &console } else { &gateway };
-                        let expected = apply(&reference, step.clone()).await;
-                        prop_assert_eq!(apply(sqlite, step.clone()).await, expected, "{:?}", step);
-                        prop_assert_eq!(
-                            glance(sqlite).await,
-                            glance(&reference).await,
-                            "after {:?}",
-                            step
-                        );
+                        let expected = without_limits(&apply(&reference, step.clone()).await);
+                        let found = without_limits(&apply(sqlite, step.clone()).await);
+                        prop_assert_eq!(found, expected, "{:?}", step);
+                        let expected = glance(&reference).await;
+                        prop_assert_eq!(glance(sqlite).await, expected, "after {:?}", step);
                     }
                     reached.note(&reference).await;
-                    let told = events(&reference, 0).await.len();
+                    let told = recent(&reference, 0).await.len();
                     let (seen, expected) = (
                         everything(&gateway, told).await,
                         everything(&reference, told).await,
                     );
                     prop_assert_eq!(difference(&seen, &expected), None);
+                    prop_assert_eq!(plans::laws(&gateway).await, Ok(()));
                     prop_assert_eq!(gateway.verify().await.unwrap().faults, Vec::<String>::new());
                     prop_assert_eq!(
                         reference.verify().await.unwrap().faults,
@@ -540,25 +548,23 @@ fn postgresql_does_the_same() {
     let Some(cluster) = cluster::Cluster::shared() else {
         return skip("the model on PostgreSQL: it is not installed");
     };
-    let full = std::env::var_os("FAREBOX_FULL").is_some();
-    let cases = if full { 3_000 } else { 60 };
-    let config = Config {
-        cases,
-        failure_persistence: None,
-        ..Config::default()
-    };
-    TestRunner::new(config)
+    // A copy of a ledger is made sooner than a ledger.
+    let empty = cluster.database();
+    drop(run(new_postgres(&cluster.url(&empty), OpenMode::Write)).unwrap());
+    TestRunner::new(sequences(60, 3_000))
         .run(&prop::collection::vec(step(), 1..80), |steps| {
-            let url = cluster.url(&cluster.database());
+            let database = cluster.copy_of(&empty);
+            let url = cluster.url(&database);
             run(async {
                 let mut clock = Standing::begin();
                 let reference = MemoryLedger::new();
-                let ledger = new_postgres(&url, OpenMode::Write).await.unwrap();
+                let ledger = postgres(&url, OpenMode::Write).await.unwrap();
                 for step in steps {
                     clock.step(&step);
-                    let expected = without_positions(&apply(&reference, step.clone()).await);
+                    let expected =
+                        without_limits(&without_positions(&apply(&reference, step.clone()).await));
                     prop_assert_eq!(
-                        without_positions(&apply(&ledger, step.clone()).await),
+                        without_limits(&without_positions(&apply(&ledger, step.clone()).await)),
                         expected,
                         "{:?}",
                         step
@@ -570,7 +576,7 @@ fn postgresql_does_the_same() {
                         step
                     );
                 }
-                let told = events(&reference, 0).await.len();
+                let told = recent(&reference, 0).await.len();
                 let (seen, expected) = (
                     everything(&ledger, told).await,
                     everything(&reference, told).await,
@@ -579,7 +585,9 @@ fn postgresql_does_the_same() {
                 prop_assert_eq!(difference(&seen, &expected), None);
                 prop_assert_eq!(ledger.verify().await.unwrap().faults, Vec::<String>::new());
                 Ok(())
-            })
+            })?;
+            cluster.drop_database(&database);
+            Ok(())
         })
         .unwrap();
 }

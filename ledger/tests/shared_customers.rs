@@ -287,6 +287,8 @@ fn what_several_gateways_hear_of_a_payment_is_booked_once() {
                         addressee: None,
                         expected: None,
                         reservation: None,
+                        plan: None,
+                        unsold: None,
                         act: act(first, 3),
                     };
                     let booked = !ledger.perform(new).await.unwrap().repeated;
@@ -382,6 +384,8 @@ fn a_reference_is_taken_once_whether_its_money_can_be_booked_or_not() {
                         addressee: None,
                         expected: None,
                         reservation: None,
+                        plan: None,
+                        unsold: None,
                         act: act(operation, 3),
                     };
                     ledger.perform(new).await.map(|_| false)

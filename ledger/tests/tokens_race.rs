@@ -101,6 +101,7 @@ fn no_gateway_reserves_beyond_half_of_a_daily_bound() {
                     id,
                     prolongs: false,
                     customer: Some(CustomerId::from_random(7)),
+                    plan: None,
                     credit: usd("0.25"),
                     until,
                     act: act(first + 100 + racer, 300),

@@ -513,6 +513,25 @@ fn a_new_ledger_has_the_schema_of_an_upgraded_one() {
     });
 }
 
+/// SQLite changes no CHECK: its text is replaced, and whoever has had the file open is bound by the new one, too.
+#[test]
+fn replaced_checks_bind_whoever_has_the_file_open() {
+    let (_dir, path) = copy("schema-17.sqlite");
+    let open = rusqlite::Connection::open(&path).unwrap();
+    let text = |sql: &str| open.query_row(sql, [], |row| row.get::<_, String>(0));
+    text("SELECT count(*) || '' FROM entries").unwrap();
+    serve(&path).close();
+    assert_eq!(text("PRAGMA integrity_check").unwrap(), "ok");
+    let new = "INSERT INTO grants (id, customer, kind, amount, priority, effective_at, remaining, held, status, created_at, created_by) \
+         SELECT 1, id, ?1, 5, 20, 0, ?2, 0, 2, 0, 'ada' FROM accounts LIMIT 1";
+    for (kind, remaining, may_be) in [(3, 9, true), (1, 9, false), (4, 5, false), (2, 5, true)] {
+        open.execute_batch("BEGIN").unwrap();
+        let made = open.execute(new, [kind, remaining]);
+        assert_eq!(made == Ok(1), may_be, "{kind} {remaining}: {made:?}");
+        open.execute_batch("ROLLBACK").unwrap();
+    }
+}
+
 #[test]
 fn an_older_schema_is_refused_with_the_way_to_this_one() {
     let named = |why: &str, schema: &str| {

@@ -8,7 +8,6 @@ use std::fmt;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::LazyLock;
 
-use crate::TextSize;
 use crate::class::{ClassPlace, Classes};
 use crate::conversation::ConversationPlaces;
 use crate::hints;
@@ -17,6 +16,7 @@ use crate::sample::TextSample;
 use crate::talk::Talk;
 use crate::target_fit::TargetFit;
 use crate::token_estimate::Weight;
+use crate::{Family, TextSize};
 
 /// What a request tells its target about thinking, as far as that decides what is billed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -71,8 +71,8 @@ pub struct Inspection {
     pub compacts_from: Option<u64>,
     /// The customer asked for the usage chunk of a chat stream.
     pub asks_usage: bool,
-    /// The customer asked for `usage.cost`.
-    pub asks_cost: bool,
+    /// The customer wants no `usage.cost`.
+    pub hides_cost: bool,
     /// Names of server-side search tools that will be taken out, for `x-farebox-removed`.
     pub removed_tools: Vec<String>,
     /// Top-level fields that no table knows, in order. They go upstream only if the provider passes them.
@@ -227,6 +227,10 @@ pub struct Content {
     pub sample: TextSample,
     /// Messages or input items.
     pub messages: u32,
+    /// Texts of a call, each of which is read for itself; none in a conversation.
+    pub inputs: u32,
+    /// Tokens that the customer has made itself, of a call.
+    pub tokens: u64,
     /// Tools offered.
     pub tools: u32,
     /// Bytes of their definitions.
@@ -274,6 +278,14 @@ pub struct Document {
 }
 
 impl Inspection {
+    /// Whether the usage of the answer gets `usage.cost`: on `/v1`, unless the customer wants none.
+    pub fn shows_cost(&self, family: Family) -> bool {
+        match family {
+            Family::Chat | Family::Responses => !self.hides_cost,
+            Family::Messages => false,
+        }
+    }
+
     /// Which of these fields are pinned: those that ask for nothing.
     pub fn pinned(&self, pin: &[&'static str]) -> Vec<&'static str> {
         let asks = |name: &str| {

@@ -8,12 +8,14 @@
 //! - [`sse`] cuts a byte stream into frames; a frame is raw bytes and is forwarded as such.
 //! - [`inspect`] has the facts the gateway needs about a request, [`usage`] the token classes and how they are made disjoint.
 //! - A [`AnswerReader`] of the target's family interprets frames; a [`EndWriter`] of the customer's family ends a stream that is cut.
+//! - A [`CallDialect`] is a paid request that is no conversation: embeddings.
 //! - [`scripts`] has what vendors' public tokenizers make of scripts.
 //! - [`error`] has the error body and each family's words for it.
 
 pub mod address;
 mod bad_request;
 mod cache;
+mod calls;
 pub mod chat;
 pub mod class;
 mod class_fields;
@@ -66,6 +68,7 @@ pub use facts::{
 };
 
 pub use bad_request::{BadRequest, Remedy};
+pub use calls::{CallDialect, CallKind, WirePath};
 pub use class::{ClassPlace, Classes, RequestRegion, SaidClasses, ServiceTier};
 pub use conversation::ConversationPlaces;
 pub use dialect::Protocol;
@@ -81,7 +84,7 @@ pub use synthetic::{SyntheticAnswer, SyntheticStop, ToolCall};
 pub use talk::{Talk, TalkTurn};
 pub use target_fit::TargetFit;
 pub use text_size::TextSize;
-pub use usage::{ReportedUsage, UsageReading, WireUsage};
+pub use usage::{CostField, ReportedUsage, SaidCosts, UsageReading, WireUsage};
 
 /// A wire dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -245,11 +248,11 @@ pub struct PublicAnswer<'a> {
     pub id: Option<&'a str>,
 }
 
-/// What the customer asked to see about usage, for an ending that the gateway writes.
+/// What the customer sees of usage, for an ending that the gateway writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UsageWish<'a> {
     /// Chat: the usage chunk is wanted ([`Inspection::asks_usage`]). The other families always report usage.
     pub chunk: bool,
-    /// The value of `usage.cost`, a decimal literal, if it was asked for.
+    /// The value of `usage.cost`, a decimal literal, where it is shown.
     pub cost: Option<&'a str>,
 }

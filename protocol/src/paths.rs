@@ -4,7 +4,7 @@
 //!
 //! Rows of docs/interface.md: `chat_client_on_native`, `native_client_on_v1`, `v1_twice_or_not_at_all`, `version_is_in_the_path`.
 
-use crate::Family;
+use crate::{CallKind, Family};
 
 /// The family whose error format answers an unknown path.
 pub fn family_of(path: &str) -> Family {
@@ -23,7 +23,7 @@ pub fn explain(path: &str, base: &str) -> String {
     }
     if is_not_offered(path) {
         return format!(
-            "{shown} is not offered here; chat completions and responses are, at {base}/v1, and messages, at {base}/native"
+            "{shown} is not offered here; chat completions, responses and embeddings are, at {base}/v1, and messages, at {base}/native"
         );
     }
     let native = |rest: &str| rest.starts_with("messages");
@@ -31,6 +31,9 @@ pub fn explain(path: &str, base: &str) -> String {
         rest.starts_with("chat/")
             || rest.starts_with("responses")
             || rest.starts_with("completions")
+            || CallKind::ALL
+                .iter()
+                .any(|call| call.path() == ["/", rest].concat())
     };
     let chat_url = format!("{base}/v1");
     let native_url = format!("{base}/native");
@@ -87,7 +90,7 @@ const INSTEAD: [(&str, &str, &str); 8] = [
 ];
 
 /// Paths that the original services of these dialects have below the same base URLs, by the first segment.
-const NOT_OFFERED: [&str; 24] = [
+const NOT_OFFERED: [&str; 23] = [
     "assistants",
     "audio",
     "batches",
@@ -96,7 +99,6 @@ const NOT_OFFERED: [&str; 24] = [
     "containers",
     "conversations",
     "edits",
-    "embeddings",
     "evals",
     "files",
     "fine-tunes",
@@ -178,7 +180,13 @@ mod tests {
                 "its base URL is https://api.example.com/native",
             ),
             ("/wp-login.php", "OpenAI-style clients"),
-            ("/v1/embeddings", "is not offered here"),
+            ("/v1/rerank", "is not offered here"),
+            ("/v1/v1/embeddings", "/v1 is there twice"),
+            (
+                "/native/v1/embeddings",
+                "its base URL is https://api.example.com/v1",
+            ),
+            ("/embeddings", "the base URL is https://api.example.com/v1"),
             ("/v1/batches/b_1/cancel", "is not offered here"),
             ("/v1/responses/resp_1", "is not offered here"),
             ("/native/v1/messages/batches", "is not offered here"),

@@ -7,6 +7,8 @@ mod cost;
 
 use std::ops::Range;
 
+pub use cost::{CostField, SaidCosts};
+
 use crate::class::{self, ClassField, SaidClasses};
 use crate::json::{Cursor, JsonError, Kind, Value, string_span};
 use crate::members::{Inside, MemberPlaces, Members, Own};
@@ -61,8 +63,8 @@ pub struct WireUsage {
     pub other_models: bool,
     /// The classes that were served, as far as the answer says.
     pub said: SaidClasses,
-    /// What the provider says that the answer costs, in picodollars.
-    pub provider_cost: Option<i64>,
+    /// What is said about the answer's cost.
+    pub costs: SaidCosts,
     /// Whether `input` contains the cached classes (chat and responses) or is reported beside them (messages).
     pub input_is_total: bool,
     /// Some count was not a non-negative integer.
@@ -112,7 +114,7 @@ impl WireUsage {
         self.writes_divided |= later.writes_divided;
         self.other_models |= later.other_models;
         self.said.fill(&later.said);
-        self.provider_cost = later.provider_cost.or(self.provider_cost);
+        self.costs.merge(&later.costs);
     }
 
     /// Disjoint counts, or why there are none. `reasoning_outside`: the provider counts reasoning in addition to its output. Gemini
@@ -284,9 +286,11 @@ pub(crate) enum UsageSlot {
     CacheWrite5m,
     CacheWrite1h,
     CacheWrite12h,
-    /// What the provider says that the answer costs: in USD, and in ticks of 1e-10 USD.
+    /// What the provider says that the answer costs: in USD, in ticks of 1e-10 USD, at the service behind it with one's own key.
     Cost,
     CostTicks,
+    CostBehind,
+    IsByok,
     Output,
     Reasoning,
     Total,
@@ -475,9 +479,7 @@ fn take(
     if value.kind == Kind::Null {
         return Ok(());
     }
-    if let UsageSlot::Cost | UsageSlot::CostTicks = slot {
-        let said = cost::picos(cursor.slice(value.span), *slot == UsageSlot::CostTicks);
-        seen.wire.provider_cost = said.or(seen.wire.provider_cost);
+    if (seen.wire.costs).take(*slot, cursor.slice(value.span.clone())) {
         return Ok(());
     }
     let (count, wire) = (count(cursor, &value), &mut seen.wire);
@@ -490,8 +492,10 @@ fn take(
         UsageSlot::CacheWrite5m => write_5m,
         UsageSlot::CacheWrite1h => &mut wire.cache_write_1h,
         UsageSlot::CacheWrite12h => &mut wire.cache_write_12h,
-        // Taken above, before it was read as a count.
-        UsageSlot::Cost | UsageSlot::CostTicks => return Ok(()),
+        // Taken above: they are no counts.
+        UsageSlot::Cost | UsageSlot::CostTicks | UsageSlot::CostBehind | UsageSlot::IsByok => {
+            return Ok(());
+        }
         UsageSlot::Output => &mut wire.output,
         UsageSlot::Reasoning => &mut wire.reasoning,
         UsageSlot::Total => &mut wire.total,

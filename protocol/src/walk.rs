@@ -349,22 +349,24 @@ pub(crate) fn ours(cursor: &mut Cursor<'_>) -> Result<Verdict, BadRequest> {
     Ok(Verdict::Goes)
 }
 
-/// Reads `usage: {include: true}`, the customer's wish for `usage.cost`.
+/// Reads `usage: {include: …}`: `true` asks for the usage of a chat stream, `false` for no `usage.cost`.
 pub(crate) fn cost_wish(
     cursor: &mut Cursor<'_>,
     seen: &mut Inspection,
 ) -> Result<Verdict, BadRequest> {
-    let mut asks = false;
     options("usage", cursor, |name, cursor| {
         match name {
-            "include" => asks = flag(name, cursor)?,
+            "include" if cursor.peek()? != Kind::Null => {
+                let asks = flag(name, cursor)?;
+                seen.asks_usage |= asks;
+                seen.hides_cost = !asks;
+            }
             _ => {
                 cursor.skip()?;
             }
         }
         Ok(())
     })?;
-    seen.asks_cost = asks;
     Ok(Verdict::Goes)
 }
 

@@ -7,8 +7,8 @@
 )]
 
 use farebox_protocol::{
-    BadRequest, Classes, Edits, Family, FrameReader, Inspection, RequestRegion, SaidClasses,
-    ServiceTier, TargetFit, UsageReading, WireUsage,
+    BadRequest, Classes, CostField, Edits, Family, FrameReader, Inspection, RequestRegion,
+    SaidClasses, ServiceTier, TargetFit, UsageReading, WireUsage,
 };
 use serde_json::{Value, json};
 
@@ -423,41 +423,59 @@ fn steps_of_another_model_stand_beside_the_answers_own() {
 
 #[test]
 fn what_a_provider_says_about_its_price_is_kept_and_not_shown() {
-    for (family, usage, picodollars) in [
+    let (usd, ticks) = (CostField::Usd, CostField::Ticks);
+    let own = |cost: Value, behind: Value| {
+        let details = json!({"upstream_inference_cost": behind});
+        json!({"cost": cost, "is_byok": true, "cost_details": details})
+    };
+    for (costs, field, told) in [
+        (json!({"cost": 0.00012}), usd, Some(Ok(120_000_000))),
+        (json!({"cost": 1e-6}), usd, Some(Ok(1_000_000))),
         (
-            Family::Chat,
-            json!({"prompt_tokens": 1, "completion_tokens": 1, "cost": 0.00012}),
-            120_000_000,
+            json!({"cost": {"total_cost": 0.5}}),
+            usd,
+            Some(Ok(500_000_000_000)),
         ),
         (
-            Family::Chat,
-            json!({"prompt_tokens": 1, "completion_tokens": 1, "cost_in_usd_ticks": 37_756}),
-            3_775_600,
+            json!({"cost_in_usd_ticks": 37_756}),
+            ticks,
+            Some(Ok(3_775_600)),
         ),
         (
-            Family::Responses,
-            json!({"input_tokens": 1, "output_tokens": 1, "cost": {"total_cost": 0.5}}),
-            500_000_000_000,
+            json!({"cost": 1, "cost_in_usd_ticks": 1}),
+            ticks,
+            Some(Ok(100)),
         ),
+        (json!({"cost": 0.1}), ticks, None),
+        (json!({"cost_in_usd_ticks": 1}), usd, None),
+        (json!({"cost": "0.1"}), usd, Some(Err("\"0.1\""))),
+        // With one's own key at the service behind, it is a fee beside that service's own bill.
+        (own(json!(0.01), json!(0.2)), usd, Some(Ok(210_000_000_000))),
+        (own(json!(0), json!(0.2)), usd, Some(Ok(200_000_000_000))),
+        (own(json!(0.01), Value::Null), usd, None),
+        (own(json!(0.01), json!(true)), usd, Some(Err("true"))),
         (
-            Family::Messages,
-            json!({"input_tokens": 1, "output_tokens": 1, "cost": 1e-6}),
-            1_000_000,
+            json!({"cost": 0.2, "is_byok": false, "cost_details": {"upstream_inference_cost": 0.2}}),
+            usd,
+            Some(Ok(200_000_000_000)),
         ),
     ] {
-        let answer =
-            json!({"type": "message", "choices": [], "content": [], "output": [], "usage": usage});
-        let answer = answer.to_string();
-        let facts = family.protocol().read_answer(answer.as_bytes());
-        let facts = facts.expect("an answer");
-        assert_eq!(facts.usage.provider_cost, Some(picodollars), "{answer}");
-        let shown = facts
-            .marks
-            .more()
-            .expect("marks")
-            .cuts
-            .iter()
-            .any(|cut| answer[cut.clone()].contains("cost"));
-        assert!(shown, "it is taken out: {answer}");
+        for (family, input, output) in [
+            (Family::Chat, "prompt_tokens", "completion_tokens"),
+            (Family::Responses, "input_tokens", "output_tokens"),
+            (Family::Messages, "input_tokens", "output_tokens"),
+        ] {
+            let mut usage = json!({input: 1, output: 1});
+            let members = costs.as_object().expect("costs").clone();
+            usage.as_object_mut().expect("a usage").extend(members);
+            let answer = json!({"type": "message", "choices": [], "content": [], "output": [], "usage": usage});
+            let answer = answer.to_string();
+            let facts = family.protocol().read_answer(answer.as_bytes());
+            let facts = facts.expect("an answer");
+            assert_eq!(facts.usage.costs.told(field), told, "{answer}");
+            let cuts = &facts.marks.more().expect("marks").cuts;
+            let shown = cuts.iter().any(|cut| answer[cut.clone()].contains("cost"));
+            assert!(shown, "it is taken out: {answer}");
+        }
     }
 }

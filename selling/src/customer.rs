@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use farebox_ledger::text::visible;
 use farebox_ledger::{
     Amount, CreditKind, Customer, CustomerAct, CustomerEdit, CustomerId, CustomerQuery,
-    CustomerSettings, CustomerStatus, Key, KeyId, Ledger, LedgerError, NewCustomer, PersonalData,
-    Said, Timestamp, VoidGrant, clock,
+    CustomerSettings, CustomerStatus, Key, KeyId, Ledger, LedgerError, ListedCustomer, NewCustomer,
+    Perform as _, PersonalData, Said, Timestamp, VoidGrant, clock,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,7 @@ use super::cap::CapDocument;
 #[cfg(feature = "clap")]
 use super::command_line::{KEPT, limit, or_none, pair};
 use super::key::{self, FirstKey, KeyDocument};
+use super::subscription::CustomerPlanDocument;
 #[cfg(feature = "clap")]
 use super::value::label;
 use super::value::{Count, CustomerName, Instant, OneLine, Usd, Word, pairs};
@@ -36,6 +37,15 @@ pub(crate) fn personal(
     data.is_said().then_some(data)
 }
 
+/// Refuses a price list that the catalog does not have: its customers would be refused themselves.
+fn check_price_list(said: &Said<OneLine>, doer: &Doer<'_>) -> Result<(), Unfit> {
+    let (Said::Set(OneLine(name)), Some(sold)) = (said, doer.sold) else {
+        return Ok(());
+    };
+    let wrong = |why: String| Unfit::Wrong(format!("price_list: {}", visible(&why)));
+    sold.has_list(name).map_err(wrong)
+}
+
 /// Create a customer, with its first key or without
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
@@ -51,6 +61,14 @@ pub struct CreateCustomer {
         arg(long, value_name = "ID", default_value = KEPT, hide_default_value = true, value_parser = or_none::<OneLine>)
     )]
     pub external_id: Said<OneLine>,
+    /// The price list that it pays by; the catalog's prices unless you say
+    #[serde(default)]
+    #[schemars(with = "Option<OneLine>")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "NAME", default_value = KEPT, hide_default_value = true, value_parser = or_none::<OneLine>)
+    )]
+    pub price_list: Said<OneLine>,
     /// The balance below which it is low; a tenth of the last top-up unless you say
     #[serde(default)]
     #[schemars(with = "Option<Usd>")]
@@ -100,6 +118,7 @@ impl SellerAct for CreateCustomer {
         let edit = EditCustomer {
             label: Some(self.label),
             external_id: self.external_id,
+            price_list: self.price_list,
             low_balance: self.low_balance,
             rate: self.rate,
             concurrency: self.concurrency,
@@ -107,6 +126,7 @@ impl SellerAct for CreateCustomer {
             address: self.address,
             metadata: self.metadata,
         };
+        check_price_list(&edit.price_list, doer)?;
         let (edit, personal) = edit.parts();
         let customer = NewCustomer {
             id: clock::customer_id(),
@@ -136,6 +156,13 @@ pub struct EditCustomer {
         arg(long, value_name = "ID", default_value = KEPT, hide_default_value = true, value_parser = or_none::<OneLine>)
     )]
     pub external_id: Said<OneLine>,
+    /// The price list that it pays by; null is the catalog's prices
+    #[schemars(with = "Option<OneLine>")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "NAME", default_value = KEPT, hide_default_value = true, value_parser = or_none::<OneLine>)
+    )]
+    pub price_list: Said<OneLine>,
     /// The balance below which it is low; null is a tenth of the last top-up
     #[schemars(with = "Option<Usd>")]
     #[cfg_attr(
@@ -176,7 +203,7 @@ impl EditCustomer {
         let edit = CustomerEdit {
             label: self.label.map(Into::into),
             external_id: self.external_id.map(Into::into),
-            price_list: Said::Keep,
+            price_list: self.price_list.map(Into::into),
             low_balance: self.low_balance.map(Into::into),
             rate: self.rate.map(Into::into),
             concurrency: self.concurrency.map(Into::into),
@@ -190,6 +217,7 @@ impl SellerAct for EditCustomer {
     const EXAMPLE: &'static str = r#"{"label":"Ada L.","rate":20}"#;
 
     async fn before(&self, of: &CustomerId, doer: &Doer<'_>) -> Result<Vec<Deed>, Unfit> {
+        check_price_list(&self.price_list, doer)?;
         let (edit, personal) = self.clone().parts();
         let is_first = personal.is_some() && edit != CustomerEdit::default();
         let deed = || Deed::on_customer(*of, CustomerAct::Edit(edit), doer.act());
@@ -245,6 +273,11 @@ impl SellerAct for Close {
             }
         };
         let customer = reads::customer(doer.ledger, *of).await?;
+        let mut plans = customer.grants.plans.iter();
+        if plans.any(|plan| plan.paid_ahead() > 0) {
+            // Voiding the running period would only begin the next: closing it says what to do.
+            return Ok(Vec::new());
+        }
         let grants = customer.grants.iter().map(|grant| VoidGrant {
             grant: grant.id,
             customer: *of,
@@ -329,6 +362,25 @@ impl WhichCustomers {
     }
 }
 
+/// What a customer pays by, where that is not the catalog's prices, in words.
+pub fn paying_by(customer: &Customer) -> Option<String> {
+    let name = customer.settings.price_list.as_ref()?;
+    Some(format!("price list {}", visible(name)))
+}
+
+/// How many customers that are not closed have each price list.
+///
+/// # Errors
+/// When the ledger cannot be read.
+pub async fn on_price_lists(ledger: &dyn Ledger) -> Result<BTreeMap<String, usize>, LedgerError> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for listed in ledger.all::<ListedCustomer>().await? {
+        let count = counts.entry(listed.price_list).or_default();
+        *count = count.saturating_add(1);
+    }
+    Ok(counts)
+}
+
 // --- documents ---
 
 /// A customer
@@ -355,6 +407,8 @@ pub struct CustomerDocument {
     pub credit: Usd,
     /// Everything ever spent
     pub spent: Usd,
+    /// The price list that it pays by; null is the catalog's prices
+    pub price_list: Option<String>,
     /// The balance below which it is low; null is a tenth of the last top-up
     pub low_balance: Option<Usd>,
     /// Requests each second; null is the usual limit
@@ -365,6 +419,8 @@ pub struct CustomerDocument {
     pub caps: Vec<CapDocument>,
     /// When it asks for money, and what it is doing now
     pub auto_top_up: Option<AutoTopUpDocument>,
+    /// Its subscriptions to plans of which something can still come
+    pub plans: Vec<CustomerPlanDocument>,
     /// When it was created
     pub created_at: Instant,
     /// What is known of the person; only where one customer is read
@@ -392,11 +448,13 @@ impl From<&Customer> for CustomerDocument {
             claim: Usd(customer.claim),
             credit: Usd(account.credit),
             spent: Usd(account.spent),
+            price_list: settings.price_list.clone(),
             low_balance: settings.low_balance.map(Usd),
             rate: settings.rate.map(Count),
             concurrency: settings.concurrency.map(Count),
             caps: CapDocument::all(customer.id.into(), &customer.caps, now),
             auto_top_up: AutoTopUpDocument::of(customer, now),
+            plans: customer.grants.plans.iter().map(Into::into).collect(),
             created_at: Instant(customer.created_at),
             personal: None,
             keys: None,

@@ -15,7 +15,7 @@ pub struct EntryDocument {
     pub seq: u64,
     /// The key that it is about
     pub key: Option<KeyName>,
-    /// top_up, charge, refund, adjust, grant, expired, void, reversal, move, write_off
+    /// top_up, charge, refund, adjust, grant, carry, expired, void, reversal, move, write_off
     pub kind: String,
     /// What it adds to the balance, or takes from it
     pub amount: SignedUsd,
@@ -92,18 +92,20 @@ impl UsageDocument {
     }
 }
 
-/// Sums of one key, target, class or day
+/// Sums of one key, customer, slug, target, provider, account, class or day
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "MarginRow")]
 pub struct MarginDocument {
-    /// The key's id, the target, the class, or the day
+    /// The key's or customer's id, the slug, target, provider, account or class, or the day
     pub name: String,
     /// Requests that ended
     pub requests: u64,
     /// Charged
     pub charge: Usd,
-    /// At your own prices, where they are known
+    /// What answers told that they cost, else at your own prices; where one is known
     pub cost: Usd,
+    /// The part of the cost that answers told
+    pub told: Usd,
     /// The part of the charge whose cost is known
     pub priced: Usd,
     /// What providers may be owed beyond the charge
@@ -123,6 +125,7 @@ impl From<&MarginRow> for MarginDocument {
             requests: row.requests,
             charge: Usd(row.charge),
             cost: Usd(row.cost),
+            told: Usd(row.told),
             priced: Usd(row.priced),
             exposure: Usd(row.exposure),
             loss: Usd(row.loss),

@@ -243,8 +243,9 @@ pub struct GrantDocument {
     pub id: String,
     /// Whose it is
     pub customer: CustomerName,
-    /// Why it was given
-    pub kind: Word<GrantKind>,
+    /// Why it was given; plan is a period of a subscription
+    #[schemars(extend("enum" = ["promotional", "paid", "plan"]))]
+    pub kind: &'static str,
     /// What was given
     pub amount: Usd,
     /// What is left of it, held or not
@@ -278,7 +279,7 @@ impl GrantDocument {
         Self {
             id: grant.id.to_string(),
             customer: CustomerName(grant.customer),
-            kind: Word(grant.kind),
+            kind: grant.kind.as_str(),
             amount: Usd(grant.amount),
             remaining: Usd(grant.remaining_at(now)),
             held: Usd(grant.held),
@@ -301,9 +302,11 @@ impl From<&GrantAnswer> for GrantDocument {
     }
 }
 
-/// What of a customer's available money comes from grants, in the order of use: `3.00 of it until 1 December`.
+/// What of a customer's available money comes from grants, in the order of use: `3.00 of it until 1 December`. Periods of plans have words of
+/// their own.
 pub fn words(customer: &Customer, now: Timestamp) -> Vec<String> {
     let usable = customer.grants.usable().into_iter();
+    let usable = usable.filter(|grant| grant.kind != GrantKind::Plan);
     let words = |grant: &Grant| {
         let end = grant
             .expires_at

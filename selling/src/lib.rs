@@ -18,9 +18,11 @@ pub mod link;
 pub mod member;
 pub mod paper;
 pub mod payment;
+pub mod plan;
 pub mod reads;
 pub mod request;
 pub mod reservation;
+pub mod subscription;
 pub mod token;
 pub mod value;
 pub mod voucher;
@@ -32,7 +34,7 @@ use farebox_ledger::key::Change;
 use farebox_ledger::{
     Account, Act, Amount, Credit, CreditKind, Customer, CustomerAct, CustomerChange, CustomerId,
     Key, KeyChange, KeyId, Ledger, LedgerError, LinkToken, Operation, OperationId, Outcome,
-    Refusal, Scope, Secret, TokenSecret, TokenToday, UtcDay, VoucherCode, clock,
+    PlanTerms, Refusal, Scope, Secret, TokenSecret, TokenToday, UtcDay, VoucherCode, clock,
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -43,6 +45,7 @@ use grant::GrantDocument;
 use key::KeyDocument;
 use payment::{MovedDocument, PaymentMovedDocument, PostedDocument};
 use reservation::ReservationDocument;
+use subscription::SubscriptionDocument;
 use voucher::LotDocument;
 
 /// What a seller can do: the API's body or query has its members, the OpenAPI document its words.
@@ -94,10 +97,22 @@ pub struct Doer<'a> {
     pub sold: Option<&'a dyn SoldModels>,
 }
 
-/// The models that are sold.
+/// The models, plans and price lists of the catalog.
 pub trait SoldModels: Sync {
     /// Why a name is no slug of them, and what to write instead; `None` if it is one.
     fn unsold(&self, slug: &str) -> Option<String>;
+
+    /// What a plan sells now.
+    ///
+    /// # Errors
+    /// Why it is not sold, and what to write instead.
+    fn plan(&self, name: &str) -> Result<PlanTerms, String>;
+
+    /// Whether there is a price list of this name.
+    ///
+    /// # Errors
+    /// That there is none, and what to write instead.
+    fn has_list(&self, name: &str) -> Result<(), String>;
 }
 
 impl Doer<'_> {
@@ -327,6 +342,7 @@ impl Deeded {
             Outcome::Moved(moved) => moved.repeated,
             Outcome::Payment(moved) => moved.repeated,
             Outcome::GrantAnswer(answer) => answer.repeated,
+            Outcome::PlanAnswer(answer) => answer.repeated,
             _ => false,
         }
     }
@@ -347,6 +363,7 @@ pub fn document(outcome: &Outcome) -> Value {
         }
         Outcome::Lot(lot) => json!(LotDocument::of(lot, now)),
         Outcome::GrantAnswer(answer) => json!(GrantDocument::from(&**answer)),
+        Outcome::PlanAnswer(answer) => json!(SubscriptionDocument::from(&**answer)),
         Outcome::Reservation(kept) => json!(ReservationDocument::from(&**kept)),
         Outcome::Done
         | Outcome::Answered(_)

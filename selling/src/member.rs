@@ -34,6 +34,9 @@ pub enum Reads {
     Choice(Vec<String>),
 }
 
+/// The choices of what is so or not.
+const NO_YES: [&str; 2] = ["no", "yes"];
+
 /// The schema of a type, in one piece.
 pub fn schema<T: JsonSchema>() -> Schema {
     let settings =
@@ -75,7 +78,12 @@ impl Member {
                 let texts = typed.split([',', ' ']).filter(|text| !text.is_empty());
                 Ok(texts.collect())
             }
-            Reads::Choice(words) if words.iter().any(|word| word == typed) => Ok(json!(typed)),
+            Reads::Choice(words) if words.iter().any(|word| word == typed) => {
+                Ok(match *words == NO_YES {
+                    true => json!(typed == "yes"),
+                    false => json!(typed),
+                })
+            }
             Reads::Choice(words) => Err(format!("write {}", one_of(&json!(words)))),
         }
     }
@@ -97,6 +105,7 @@ impl Reads {
                 Some(most) => Self::UpTo(most),
             },
             Some("array") => Self::List,
+            Some("boolean") => Self::Choice(NO_YES.map(str::to_owned).to_vec()),
             _ => Self::Text,
         }
     }

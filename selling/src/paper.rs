@@ -37,8 +37,10 @@ pub struct ReceiptDocument {
     /// Tax included
     #[schemars(with = "SignedUsd")]
     pub gross: String,
-    /// The credit, in USD
+    /// The credit, in USD; of a plan what its periods give
     pub credit: SignedUsd,
+    /// The plan whose periods were paid, as: Coder, monthly, period 3: 2027-01-30 to 2027-02-28
+    pub plan: Option<String>,
     /// The number of the receipt that it corrects
     pub corrects: Option<String>,
     /// Why it corrects

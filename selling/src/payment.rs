@@ -79,29 +79,9 @@ impl SellerAct for TopUp {
 
     async fn deed(self, of: Scope, doer: &Doer<'_>) -> Result<Deed, Unfit> {
         let customer = payer(of, doer.ledger).await?;
-        let paid = match (self.currency, self.gross, self.tax) {
-            (Some(currency), Some(gross), tax) => PaidSum {
-                currency: currency.0,
-                gross: gross.0,
-                tax: tax.map(Into::into).unwrap_or_default(),
-            },
-            (None, None, None) => PaidSum::in_usd(self.amount.0),
-            (Some(_), None, _) | (None, Some(_), _) | (None, None, Some(_)) => {
-                let why = "`currency` and `gross` go together, and `tax` with them: what was paid, tax included";
-                return Err(Unfit::Incomplete(None, why));
-            }
-        };
-        let expected = match (self.expected_currency, self.expected_gross) {
-            (Some(currency), Some(gross)) => Some(AskedSum {
-                currency: currency.0,
-                gross: gross.0,
-            }),
-            (None, None) => None,
-            (Some(_), None) | (None, Some(_)) => {
-                let why = "`expected_currency` and `expected_gross` go together: what the buyer was asked to pay";
-                return Err(Unfit::Incomplete(None, why));
-            }
-        };
+        let said = (self.currency, self.gross, self.tax);
+        let paid = paid_sum(said)?.unwrap_or_else(|| PaidSum::in_usd(self.amount.0));
+        let expected = asked_sum(self.expected_currency, self.expected_gross)?;
         Ok(NewPayment {
             customer,
             paid,
@@ -110,6 +90,8 @@ impl SellerAct for TopUp {
             reference: self.reference.0,
             addressee: personal(self.name, self.address, Vec::new()),
             reservation: self.reservation.map(Into::into),
+            plan: None,
+            unsold: None,
             act: doer.act(),
         }
         .into())
@@ -117,6 +99,42 @@ impl SellerAct for TopUp {
 
     fn after(&self, account: Account) -> Option<Result<Account, Refusal>> {
         Some(account.top_up(self.amount.0))
+    }
+}
+
+/// What was paid, if it is said.
+pub(crate) fn paid_sum(
+    said: (Option<Currency>, Option<PaidAmount>, Option<PaidAmount>),
+) -> Result<Option<PaidSum>, Unfit> {
+    match said {
+        (Some(currency), Some(gross), tax) => Ok(Some(PaidSum {
+            currency: currency.0,
+            gross: gross.0,
+            tax: tax.map(Into::into).unwrap_or_default(),
+        })),
+        (None, None, None) => Ok(None),
+        (Some(_), None, _) | (None, Some(_), _) | (None, None, Some(_)) => {
+            let why = "`currency` and `gross` go together, and `tax` with them: what was paid, tax included";
+            Err(Unfit::Incomplete(None, why))
+        }
+    }
+}
+
+/// What the buyer was asked to pay, if it is said.
+pub(crate) fn asked_sum(
+    currency: Option<Currency>,
+    gross: Option<PaidAmount>,
+) -> Result<Option<AskedSum>, Unfit> {
+    match (currency, gross) {
+        (Some(currency), Some(gross)) => Ok(Some(AskedSum {
+            currency: currency.0,
+            gross: gross.0,
+        })),
+        (None, None) => Ok(None),
+        (Some(_), None) | (None, Some(_)) => {
+            let why = "`expected_currency` and `expected_gross` go together: what the buyer was asked to pay";
+            Err(Unfit::Incomplete(None, why))
+        }
     }
 }
 
@@ -134,7 +152,7 @@ async fn payer(of: Scope, ledger: &dyn Ledger) -> Result<CustomerId, LedgerError
 
 /// A command that tells of nothing is a slip.
 #[cfg(feature = "clap")]
-fn some(text: &str) -> Result<PaidAmount, String> {
+pub(crate) fn some(text: &str) -> Result<PaidAmount, String> {
     match text.parse()? {
         PaidAmount(farebox_ledger::Gross::ZERO) => {
             Err("type more than zero, like 11.90".to_owned())
@@ -421,6 +439,8 @@ pub struct PaymentDocument {
     pub tax: PaidAmount,
     /// The credit that it buys
     pub amount: Usd,
+    /// The periods of a plan that it buys, if it does: their allowance is the credit
+    pub plan: Option<PaidPlanDocument>,
     /// What you paid back so far
     pub refunded: PaidAmount,
     /// What disputes took so far
@@ -435,6 +455,18 @@ pub struct PaymentDocument {
     pub actor: String,
     /// When
     pub at: Instant,
+}
+
+/// What a payment buys of a plan
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct PaidPlanDocument {
+    /// The subscription
+    pub subscription: String,
+    /// The plan's name
+    pub name: String,
+    /// How many periods
+    pub periods: u32,
 }
 
 /// What went back of a payment and is not booked
@@ -460,9 +492,15 @@ impl From<&Payment> for PaymentDocument {
             reference: waiting.reference.clone(),
             at: Instant(Timestamp::from_millis(waiting.at)),
         };
+        let plan = payment.plan.as_ref().map(|paid| PaidPlanDocument {
+            subscription: paid.subscription.to_string(),
+            name: paid.terms.name.clone(),
+            periods: paid.periods,
+        });
         Self {
             reference: payment.reference.clone(),
             customer: CustomerName(payment.customer),
+            plan,
             status,
             why: why.map(str::to_owned),
             currency: payment.paid.currency.clone(),

@@ -4,7 +4,7 @@ use farebox_ledger::{EndReservation, NewReservation, Reservation, ReservationId,
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::value::{CustomerName, Instant, ReservationName, Usd};
+use super::value::{CustomerName, Instant, OneLine, ReservationName, Usd};
 use super::{Deed, Doer, SellerAct, Unfit};
 
 /// Keep credit free of your daily bound while a buyer pays; its top-up names the reservation and ends it. The same with an id prolongs one
@@ -15,6 +15,8 @@ pub struct Reserve {
     pub credit: Usd,
     /// Who is to get it; none if the payment makes a customer
     pub customer: Option<CustomerName>,
+    /// The plan that the payment begins, to be renewed by a processor
+    pub plan: Option<OneLine>,
     /// When it ends by itself: at most 30 minutes after it was made; 14 days with an id
     pub until: Instant,
     /// The reservation of a checkout that was completed without its payment, to keep it until that comes
@@ -31,6 +33,7 @@ impl SellerAct for Reserve {
             prolongs: self.id.is_some(),
             id: self.id.map_or_else(new, Into::into),
             customer: self.customer.map(Into::into),
+            plan: self.plan.map(Into::into),
             credit: self.credit.0,
             until: self.until.0,
             act: doer.act(),

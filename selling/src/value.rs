@@ -7,8 +7,8 @@ use std::str::FromStr;
 
 use farebox_ledger::{
     Amount, AutoTopUpOff, CapInterval, CapMaker, CustomerId, CustomerStatus, Grant, GrantKind,
-    GrantStatus, Gross, KeyId, KeyStatus, ReservationId, ReversalKind, Scope, Timestamp, TokenRole,
-    search,
+    GrantStatus, Gross, KeyId, KeyStatus, PlanAfter, ReservationId, ReversalKind, Scope,
+    SubscriptionStatus, Timestamp, TokenRole, search,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
@@ -181,7 +181,9 @@ worded! {
     GrantKind: Promotional, Paid;
     GrantStatus: Pending, Active, Exhausted, Expired, Voided;
     KeyStatus: Active, Blocked, Expired, Revoked;
+    PlanAfter: Balance, Stop;
     ReversalKind: Refund, Dispute, DisputeWon;
+    SubscriptionStatus: Active, Lapsed, Paused, Ended;
     TokenRole: Read, Sell, Manage;
 }
 

@@ -4,7 +4,8 @@ use farebox_ledger::{GrantKind, Lot, LotId, NewLot, Timestamp, VoidLot, VoucherC
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::value::{Count, Expiry, Instant, Usd, Word};
+use super::plan::sold_terms;
+use super::value::{Count, Expiry, Instant, OneLine, Usd, Word};
 use super::{Deed, Doer, NewSecret, SellerAct, Unfit, dates};
 
 /// Make a lot of vouchers; the codes are in this answer only. If it was lost, void the lot and make another
@@ -17,9 +18,20 @@ pub struct CreateLot {
     /// What each is worth
     #[cfg_attr(
         feature = "clap",
-        arg(long, value_name = "USD", allow_negative_numbers = true)
+        arg(
+            long,
+            value_name = "USD",
+            allow_negative_numbers = true,
+            required_unless_present = "plan"
+        )
     )]
-    pub amount: Usd,
+    pub amount: Option<Usd>,
+    /// Or a period of this plan, as it is sold now
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "NAME", conflicts_with_all = ["amount", "kind"])
+    )]
+    pub plan: Option<OneLine>,
     /// promotional: a grant without an end; paid: as a payment; promotional unless you say
     #[cfg_attr(feature = "clap", arg(long))]
     pub kind: Option<Word<GrantKind>>,
@@ -40,14 +52,29 @@ impl SellerAct for CreateLot {
         let count = check_count(self.count).map_err(Unfit::Wrong)?;
         let expires_at = self.expires_at.map(Into::into);
         dates::check_expiry("the vouchers", expires_at, "nothing was made")?;
+        let (amount, kind, plan) = match (self.amount, self.kind, &self.plan) {
+            (Some(Usd(amount)), kind, None) => {
+                let kind = kind.map_or(GrantKind::Promotional, |Word(kind)| kind);
+                (amount, kind, None)
+            }
+            (None, None, Some(plan)) => {
+                let terms = sold_terms(doer, plan)?;
+                (terms.allowance, GrantKind::Plan, Some(Box::new(terms)))
+            }
+            (None, _, _) | (Some(_), _, Some(_)) => {
+                let why = "write either `amount`, what each is worth, or `plan`, of which each gives a period";
+                return Err(Unfit::Incomplete(Some("amount"), why));
+            }
+        };
         let new = |_| VoucherCode::generate(clock::random());
         let codes: Vec<VoucherCode> = (0..count.0).map(new).collect();
         let lot = NewLot {
             id: LotId::from_random(u64::from_be_bytes(clock::random())),
             codes: codes.iter().map(VoucherCode::hash).collect(),
-            amount: self.amount.0,
+            amount,
             expires_at,
-            kind: self.kind.map_or(GrantKind::Promotional, |Word(kind)| kind),
+            kind,
+            plan,
             once_per_customer: self.once_per_customer.unwrap_or_default(),
             act: doer.act(),
         };
@@ -98,8 +125,11 @@ pub struct LotDocument {
     pub redeemed: u32,
     /// What each is worth
     pub amount: Usd,
-    /// What they give: promotional, a grant, or paid, as a payment
-    pub kind: Word<GrantKind>,
+    /// What they give: promotional, a grant; paid, as a payment; plan, a period
+    #[schemars(extend("enum" = ["promotional", "paid", "plan"]))]
+    pub kind: &'static str,
+    /// The plan of which each gives a period
+    pub plan: Option<String>,
     /// When they are worth nothing any more
     pub expires_at: Option<Instant>,
     /// A customer can redeem only one of them
@@ -122,7 +152,8 @@ impl LotDocument {
             count: Count(lot.count),
             redeemed: lot.redeemed,
             amount: Usd(lot.amount),
-            kind: Word(lot.kind),
+            kind: lot.kind.as_str(),
+            plan: lot.plan.as_ref().map(|terms| terms.name.clone()),
             expires_at: lot.expires_at.map(Instant),
             once_per_customer: lot.once_per_customer,
             created_at: Instant(lot.created_at),

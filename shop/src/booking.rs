@@ -1,12 +1,14 @@
 //! What a callback does to the books. Every step can be repeated: the payment's own name is its reference in the ledger, for ever.
 
+pub(crate) mod plans;
+
 use farebox_ledger::{Amount, CustomerId, Timestamp, clock};
 use serde_json::json;
 
 use crate::checkout::{CardAgreement, Checkout};
 use crate::gateway::wishes::Rule;
 use crate::gateway::{ApiFailure, GatewayApi, ReservedFor};
-use crate::processor::{MoneyBack, PaidCheckout};
+use crate::processor::{MoneyBack, PaidCheckout, PaidPeriod};
 use crate::settings::CreditOffer;
 
 /// How long a payment that comes later may take, in milliseconds: 14 days.
@@ -19,6 +21,8 @@ pub(crate) enum Booking {
     Done(String),
     /// Not now; the processor is to tell again.
     Later(String),
+    /// Nothing to book, and nothing to tell again: somebody has to know of it.
+    Odd(String),
     /// Never as it is: somebody has to look at it.
     Wrong(String),
 }
@@ -42,6 +46,7 @@ pub(crate) async fn wait_for(api: &GatewayApi, checkout: &Checkout) -> Booking {
     let of = ReservedFor {
         credit: checkout.offer.credit,
         customer: checkout.customer,
+        plan: None,
         goes_on: Some(reservation),
     };
     let until = Timestamp::from_millis(clock::now().millis().saturating_add(LONGEST_WAIT));
@@ -73,7 +78,7 @@ pub(crate) async fn book(api: &GatewayApi, shop: &str, paid: &PaidCheckout) -> B
     if checkout.shop != shop {
         return Booking::Done("a checkout of another shop".to_owned());
     }
-    match book_on(api, paid).await {
+    match book_on(api, reference, Sale::Credit(paid)).await {
         Ok((customer, status)) => match agree(api, customer, paid).await {
             Ok(()) => Booking::Done(format!("{reference}: {status} on {customer}")),
             Err(failure) => failure.into(),
@@ -105,7 +110,12 @@ async fn agree(
     let (Some(per_month), Some(owner)) = (checkout.again, &paid.owner) else {
         return Ok(());
     };
-    let CreditOffer { credit, price, tax } = checkout.offer;
+    let CreditOffer {
+        plan: _,
+        credit,
+        price,
+        tax,
+    } = checkout.offer;
     let agreed = CardAgreement {
         owner: owner.clone(),
         price,
@@ -133,43 +143,71 @@ pub(crate) fn threshold(credit: Amount) -> Amount {
     Amount::from_picos(credit.picos() / 5)
 }
 
+/// Books on whom a checkout names, or on the customer that its first payment makes.
 async fn book_on(
     api: &GatewayApi,
-    paid: &PaidCheckout,
+    external: &str,
+    sale: Sale<'_>,
 ) -> Result<(CustomerId, String), ApiFailure> {
-    let named = paid.checkout.customer;
-    if let Some(customer) = named {
-        match top_up(api, customer, paid).await {
+    let checkout = &sale.paid().checkout;
+    if let Some(customer) = checkout.customer {
+        match sale.book(api, customer).await {
             // Nobody has this id. The money came all the same: whoever paid it gets a purse of their own.
             Err(ApiFailure::Refused(404, ..)) => {}
             other => return other.map(|status| (customer, status)),
         }
     }
-    let customer = first_customer(api, paid).await?;
-    let status = top_up(api, customer, paid).await;
+    let customer = first_customer(api, external, checkout).await?;
+    let status = sale.book(api, customer).await;
     status.map(|status| (customer, status))
 }
 
-/// Books the payment. A name that the books do not take must not keep the money out of them.
-async fn top_up(
-    api: &GatewayApi,
-    customer: CustomerId,
-    paid: &PaidCheckout,
-) -> Result<String, ApiFailure> {
-    let book = |is_named| api.top_up(customer, paid, is_named);
-    match book(true).await {
-        Err(ApiFailure::Refused(400 | 422, ..)) => book(false).await,
-        other => other,
+/// What a payment is for.
+#[derive(Debug, Clone, Copy)]
+enum Sale<'a> {
+    Credit(&'a PaidCheckout),
+    Period(&'a PaidPeriod),
+}
+
+impl Sale<'_> {
+    const fn paid(&self) -> &PaidCheckout {
+        match self {
+            Self::Credit(paid) => paid,
+            Self::Period(period) => &period.paid,
+        }
+    }
+
+    /// Books it. A name that the books do not take must not keep the money out of them.
+    async fn book(self, api: &GatewayApi, customer: CustomerId) -> Result<String, ApiFailure> {
+        match self.book_as(api, customer, true).await {
+            Err(ApiFailure::Refused(400 | 422, ..)) => self.book_as(api, customer, false).await,
+            other => other,
+        }
+    }
+
+    async fn book_as(
+        self,
+        api: &GatewayApi,
+        customer: CustomerId,
+        is_named: bool,
+    ) -> Result<String, ApiFailure> {
+        match self {
+            Self::Credit(paid) => api.top_up(customer, paid, is_named).await,
+            Self::Period(period) => api.sell_period(customer, period, is_named).await,
+        }
     }
 }
 
-/// The customer that a first purchase makes. Its external id is the payment's name, so that it is made once.
-async fn first_customer(api: &GatewayApi, paid: &PaidCheckout) -> Result<CustomerId, ApiFailure> {
-    let external = &paid.reference;
+/// The customer that a first purchase makes. Its external id is the payment's name, or the subscription's, so that it is made once.
+async fn first_customer(
+    api: &GatewayApi,
+    external: &str,
+    checkout: &Checkout,
+) -> Result<CustomerId, ApiFailure> {
     if let Some(known) = api.customer_of(external).await? {
         return Ok(known);
     }
-    match api.make_customer(external, Some(&paid.checkout)).await {
+    match api.make_customer(external, Some(checkout)).await {
         Err(ApiFailure::Refused(400 | 409 | 422, ..)) => {}
         other => return other,
     }

@@ -23,7 +23,7 @@ const OWNER_NAME: &str = "__Host-farebox-owner";
 /// Long enough to come back for a receipt.
 const LIFETIME: u32 = 30 * 24 * 3_600;
 /// As long as the gateway lets an owner's rule be set.
-const OWNER_LIFETIME: u32 = 24 * 3_600;
+pub(crate) const OWNER_LIFETIME: u32 = 24 * 3_600;
 
 /// A browser.
 #[derive(Clone, PartialEq, Eq)]

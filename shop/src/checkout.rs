@@ -50,6 +50,7 @@ impl Checkout {
         let customer = self.customer.map(|id| id.to_string());
         let again = self.again.map(|most| most.to_string());
         for (name, value) in [
+            ("farebox_plan", &self.offer.plan),
             ("farebox_customer", &customer),
             ("farebox_name", &self.name),
             ("farebox_address", &self.address),
@@ -72,6 +73,7 @@ impl Checkout {
         Some(Self {
             shop: text("farebox_shop")?,
             offer: CreditOffer {
+                plan: text("farebox_plan"),
                 credit: Amount::from_usd_str(pairs.get("farebox_credit")?).ok()?,
                 price: gross("farebox_price")?,
                 tax: gross("farebox_tax")?,
@@ -141,6 +143,7 @@ pub(crate) mod tests {
         Checkout {
             shop: "https://shop.example".to_owned(),
             offer: CreditOffer {
+                plan: Some("coder".to_owned()),
                 credit: Amount::from_usd_str("10").unwrap(),
                 price: Gross::parse("11.90").unwrap(),
                 tax: Gross::parse("1.90").unwrap(),

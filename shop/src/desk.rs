@@ -3,6 +3,7 @@
 mod callback;
 mod checkout;
 mod owner;
+mod plans;
 mod purchase;
 
 use std::hash::RandomState;
@@ -28,6 +29,7 @@ use crate::buyer::Buyer;
 use crate::gateway::{ApiFailure, GatewayApi, GatewaySeller, ModelRow};
 use crate::lookups::Lookups;
 use crate::pages::{self, PricePage, Seller};
+use crate::plan_row::PlanRow;
 use crate::preflight::PROVED;
 use crate::processor::Processor;
 use crate::reservation::ReservedCheckouts;
@@ -66,9 +68,17 @@ pub(crate) struct ShopDesk {
     room: Arc<ByteRoom>,
     /// Numbers for addresses, which nobody outside can choose.
     peers: RandomState,
-    models: Mutex<Option<(Instant, Option<Vec<ModelRow>>)>>,
+    on_sale: Mutex<Option<(Instant, Arc<OnSale>)>>,
     /// The seller as the gateway last described it.
     known: std::sync::Mutex<Arc<GatewaySeller>>,
+}
+
+/// What the gateway last said that it sells.
+#[derive(Debug, Default)]
+struct OnSale {
+    /// `None` while it never answered.
+    models: Option<Vec<ModelRow>>,
+    plans: Vec<PlanRow>,
 }
 
 /// Who has the processor asked.
@@ -88,6 +98,7 @@ pub(crate) enum DeskTask {
     Bought,
     Key,
     Stop,
+    Portal,
     Receipt,
     Callback,
     Style,
@@ -102,7 +113,7 @@ const fn form(path: &'static str) -> DoorPath {
 }
 
 /// Every path; the processor may have some of its own.
-pub(crate) const PATHS: [(DoorPath, DeskTask); 10] = [
+pub(crate) const PATHS: [(DoorPath, DeskTask); 11] = [
     (DoorPath::read("/", PathCaller::Anybody), DeskTask::Prices),
     (form("/checkout"), DeskTask::Checkout),
     (
@@ -111,6 +122,7 @@ pub(crate) const PATHS: [(DoorPath, DeskTask); 10] = [
     ),
     (form("/key"), DeskTask::Key),
     (form("/stop"), DeskTask::Stop),
+    (form("/portal"), DeskTask::Portal),
     (
         DoorPath::read("/receipt", PathCaller::Anybody),
         DeskTask::Receipt,
@@ -166,7 +178,7 @@ impl DeskHandler {
     async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
         let Self(desk, path) = self;
         let form = match path {
-            DeskTask::Checkout | DeskTask::Key | DeskTask::Stop => {
+            DeskTask::Checkout | DeskTask::Key | DeskTask::Stop | DeskTask::Portal => {
                 UnreadBody::of(depot).form().await
             }
             _ => Ok(FormFields::default()),
@@ -187,6 +199,7 @@ impl DeskHandler {
             DeskTask::Bought => desk.bought(req, depot, res).await,
             DeskTask::Key => desk.key(req, &form, depot, res).await,
             DeskTask::Stop => desk.stop(req, &form, depot, res).await,
+            DeskTask::Portal => desk.portal(req, &form, depot, res).await,
             DeskTask::Receipt => desk.receipt(req, depot, res).await,
             DeskTask::Callback => desk.callback(req, depot, res).await,
             DeskTask::Style => answer::asset(res, "text/css; charset=utf-8", pages::STYLE),
@@ -219,7 +232,7 @@ impl ShopDesk {
             is_proved: AtomicBool::new(false),
             room: ByteRoom::new(memory::share_of_flight(1, 1, BODY_BYTES_IN_FLIGHT)),
             peers: RandomState::new(),
-            models: Mutex::new(None),
+            on_sale: Mutex::new(None),
             known: std::sync::Mutex::default(),
         }
     }
@@ -252,16 +265,36 @@ impl ShopDesk {
     ) {
         let known = Buyer::of(req.headers());
         let buyer = known.clone().unwrap_or_else(Buyer::new);
-        let (proof, models) = (buyer.proof(), self.models().await);
+        let (proof, on_sale) = (buyer.proof(), self.on_sale().await);
         let once = hex::encode(clock::random::<16>());
         // Whether somebody has this id is not told to whoever types it.
         let customer = customer.and_then(|id| id.parse().ok());
         let owns = |customer| buyer.owns(req.headers(), customer, &self.secret);
+        let owned = customer.filter(|customer| owns(*customer));
+        let has = match owned {
+            Some(customer) => self.plans_of(customer).await,
+            None => Vec::new(),
+        };
+        // An owner sees its own prices, and never others: those of its account may be another list's.
+        let own = match owned {
+            Some(customer) => Some(self.api.models_of(customer).await.ok()),
+            None => None,
+        };
+        let models = own.as_ref().unwrap_or(&on_sale.models);
+        let mut sold = self.front().with(&on_sale.plans);
+        if customer != owned {
+            sold.offers.retain(|offer| offer.plan.is_none());
+        }
+        sold.offers
+            .retain(|offer| !has.iter().any(|of| of.renews(offer)));
         let page = PricePage {
             proof: &proof,
             once: &once,
             customer,
-            is_owner: customer.is_some_and(owns),
+            is_owner: owned.is_some(),
+            sold: &sold,
+            plans: &on_sale.plans,
+            has: &has,
             models: models.as_deref(),
             told,
         };
@@ -273,31 +306,41 @@ impl ShopDesk {
     }
 
     /// What the gateway sells, and who; the last that it said while it is away.
-    async fn models(&self) -> Option<Vec<ModelRow>> {
-        let mut kept = self.models.lock().await;
-        let is_fresh = |at: &Instant| at.elapsed() < FRESH;
-        if kept.as_ref().is_none_or(|(at, _)| !is_fresh(at)) {
-            let before = kept.take().and_then(|(_, models)| models);
-            let (models, seller) = tokio::join!(self.api.models(), self.api.seller());
-            if let Ok(seller) = seller {
-                *lock(&self.known) = Arc::new(seller);
-            }
-            let models = match models {
-                Ok(models) => Some(models),
-                Err(failure) => {
-                    tracing::warn!(?failure, "the gateway does not list its models");
-                    before
-                }
-            };
-            // One that does not answer keeps one buyer waiting, not each.
-            *kept = Some((Instant::now(), models));
+    async fn on_sale(&self) -> Arc<OnSale> {
+        let mut kept = self.on_sale.lock().await;
+        if let Some((at, known)) = &*kept
+            && at.elapsed() < FRESH
+        {
+            return Arc::clone(known);
         }
-        kept.as_ref().and_then(|(_, models)| models.clone())
+        let before = kept.take().map(|(_, known)| known).unwrap_or_default();
+        let plans = async {
+            match self.front().has_plans() {
+                true => self.api.plans().await,
+                false => Ok(Vec::new()),
+            }
+        };
+        let (models, plans, seller) = tokio::join!(self.api.models(), plans, self.api.seller());
+        if let Ok(seller) = seller {
+            *lock(&self.known) = Arc::new(seller);
+        }
+        let failures = [models.as_ref().err(), plans.as_ref().err()];
+        for failure in failures.into_iter().flatten() {
+            tracing::warn!(?failure, "the gateway does not list what it sells");
+        }
+        let now = Arc::new(OnSale {
+            models: models.ok().or_else(|| before.models.clone()),
+            plans: plans.unwrap_or_else(|_| before.plans.clone()),
+        });
+        // One that does not answer keeps one buyer waiting, not each.
+        *kept = Some((Instant::now(), Arc::clone(&now)));
+        now
     }
 
     /// The model of a first request: one that is best on chat, if there is one.
     async fn first_model(&self) -> Option<String> {
-        let models = self.models().await?;
+        let on_sale = self.on_sale().await;
+        let models = on_sale.models.as_ref()?;
         let chat = models.iter().find(|row| row.best_path == "chat");
         chat.or(models.first()).map(|row| row.customer_slug.clone())
     }

@@ -287,7 +287,7 @@ fn read_storefront(fields: &Fields<'_, '_>, report: &mut Report<'_>) -> Option<S
     if offers.as_ref().is_some_and(Vec::is_empty) {
         report
             .add(Code::NothingForSale, fields.span, "there is nothing to buy")
-            .help("add [[offer]] with credit and price");
+            .help("add [[offer]] with credit or plan, and price");
     }
     Some(Storefront {
         name: name?,
@@ -381,7 +381,11 @@ fn read_offers(
             is_good = false;
             continue;
         };
-        let same = offers.iter().find(|(other, _)| *other == offer);
+        let is_same = |other: &CreditOffer| match &offer.plan {
+            Some(_) => other.plan == offer.plan,
+            None => *other == offer,
+        };
+        let same = offers.iter().find(|(other, _)| is_same(other));
         if let Some((_, first)) = same {
             let message = format!("{what} is there twice");
             let finding = report.add(Code::DuplicateOffer, table.span(), message);
@@ -399,10 +403,16 @@ fn read_offer(
     rate: Option<Amount>,
 ) -> Option<CreditOffer> {
     let fields = value.fields(report, what, &KEYS.offer)?;
-    let credit = fields.required(report, "credit", "credit = \"10\"", |value, report| {
-        let credit = read_sum(value, report, Amount::from_usd_str, "10")?;
-        more_than_nothing(credit, credit.is_positive(), value, report)
-    });
+    fields.exclude(report, "plan", "credit");
+    fields.exclude(report, "plan", "gift");
+    let plan = fields.given(report, "plan", line);
+    let credit = match fields.get("plan") {
+        Some(_) => Some(Amount::ZERO),
+        None => fields.required(report, "credit", "credit = \"10\"", |value, report| {
+            let credit = read_sum(value, report, Amount::from_usd_str, "10")?;
+            more_than_nothing(credit, credit.is_positive(), value, report)
+        }),
+    };
     let price = fields.required(report, "price", "price = \"11.90\"", |value, report| {
         let price = read_charge(value, report, currency)?;
         more_than_nothing(price, price.is_positive(), value, report)
@@ -412,6 +422,7 @@ fn read_offer(
     });
     let gift = fields.given(report, "gift", Entry::boolean);
     let offer = CreditOffer {
+        plan: plan?,
         credit: credit?,
         price: price?,
         tax: tax?.unwrap_or(Gross::ZERO),

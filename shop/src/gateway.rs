@@ -1,5 +1,6 @@
 //! The gateway's admin API, as far as a sell token reaches: the only thing that the shop changes anywhere.
 
+pub(crate) mod plans;
 pub(crate) mod wishes;
 
 use farebox_ledger::{Amount, CustomerId, Timestamp};
@@ -11,7 +12,6 @@ use serde_json::{Value, json};
 use crate::checkout::Checkout;
 use crate::client::{self, below};
 use crate::processor::PaidCheckout;
-use crate::settings::CreditOffer;
 
 /// The gateway's API.
 #[derive(Debug)]
@@ -64,6 +64,8 @@ pub(crate) struct ReservedCredit {
 pub(crate) struct ReservedFor<'a> {
     pub(crate) credit: Amount,
     pub(crate) customer: Option<CustomerId>,
+    /// The plan that is begun, if it is one.
+    pub(crate) plan: Option<&'a str>,
     /// The one that goes on, if it is not new.
     pub(crate) goes_on: Option<&'a str>,
 }
@@ -113,6 +115,13 @@ struct Topped {
     payment: Option<BookedPayment>,
 }
 
+impl Topped {
+    fn status(self) -> String {
+        self.payment
+            .map_or_else(|| "booked".to_owned(), |payment| payment.status)
+    }
+}
+
 impl GatewayApi {
     /// The customer of this external id.
     pub(crate) async fn customer_of(
@@ -150,18 +159,8 @@ impl GatewayApi {
         is_named: bool,
     ) -> Result<String, ApiFailure> {
         let (checkout, reference) = (&paid.checkout, &paid.reference);
-        let CreditOffer { credit, price, tax } = checkout.offer;
-        let mut body = json!({
-            "amount": credit,
-            "reference": reference,
-            "currency": paid.currency,
-            "gross": paid.gross,
-            "expected_currency": checkout.currency,
-            "expected_gross": price,
-        });
-        if paid.is_as_asked() {
-            body["tax"] = json!(tax);
-        }
+        let mut body = sum_of(paid);
+        body["amount"] = json!(checkout.offer.credit);
         if is_named {
             addressed(&mut body, checkout);
         }
@@ -171,9 +170,7 @@ impl GatewayApi {
         let url = self.url(&["customers", &customer.to_string(), "top-ups"])?;
         let once = format!("top-up:{reference}:{is_named}");
         let topped: Topped = self.post(url, &body, &once).await?;
-        Ok(topped
-            .payment
-            .map_or_else(|| "booked".to_owned(), |payment| payment.status))
+        Ok(topped.status())
     }
 
     /// Tells what went back of a payment.
@@ -240,9 +237,31 @@ impl GatewayApi {
         }
     }
 
+    /// Whether a customer is the one that a purchase made.
+    pub(crate) async fn has_made(
+        &self,
+        external_id: &str,
+        customer: CustomerId,
+    ) -> Result<bool, ApiFailure> {
+        let made = self.customer_of(external_id).await?;
+        Ok(made == Some(customer))
+    }
+
     /// What is on sale.
     pub(crate) async fn models(&self) -> Result<Vec<ModelRow>, ApiFailure> {
         let page: Page<ModelRow> = self.get(self.url(&["models"])?).await?;
+        Ok(page.data)
+    }
+
+    /// What a customer is offered, at its prices.
+    pub(crate) async fn models_of(
+        &self,
+        customer: CustomerId,
+    ) -> Result<Vec<ModelRow>, ApiFailure> {
+        let mut url = self.url(&["models"])?;
+        url.query_pairs_mut()
+            .append_pair("customer", &customer.to_string());
+        let page: Page<ModelRow> = self.get(url).await?;
         Ok(page.data)
     }
 
@@ -266,6 +285,9 @@ impl GatewayApi {
         let mut body = json!({ "credit": of.credit, "until": until });
         if let Some(customer) = of.customer {
             body["customer"] = json!(customer);
+        }
+        if let Some(plan) = of.plan {
+            body["plan"] = json!(plan);
         }
         if let Some(id) = of.goes_on {
             body["id"] = json!(id);
@@ -348,6 +370,22 @@ impl GatewayApi {
 
 fn away(why: String) -> ApiFailure {
     ApiFailure::Away(format!("the gateway: {why}"))
+}
+
+/// What was paid, and what was asked for.
+fn sum_of(paid: &PaidCheckout) -> Value {
+    let checkout = &paid.checkout;
+    let mut body = json!({
+        "reference": paid.reference,
+        "currency": paid.currency,
+        "gross": paid.gross,
+        "expected_currency": checkout.currency,
+        "expected_gross": checkout.offer.price,
+    });
+    if paid.is_as_asked() {
+        body["tax"] = json!(checkout.offer.tax);
+    }
+    body
 }
 
 /// Adds what the buyer typed about itself.

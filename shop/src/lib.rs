@@ -3,7 +3,7 @@
 //! A program of its own that holds one sell token and keeps nothing: what it must remember travels with the checkout, or is in the
 //! ledger under the payment's own name. `file` reads `shop.toml` to `settings`, and `reload` does it again when it is saved; `desk` has the paths and `pages` what they show; `processor` is
 //! what is asked of whoever charges cards, and `stripe` and `simulator` are two of them; `preflight` asks both sides before anybody pays, and
-//! `reservation` keeps credit for a checkout, and `wishes` answers automatic top-ups; `booking` is what their callbacks do, through
+//! `reservation` keeps credit for a checkout, and `wishes` answers automatic top-ups and ends of plans; `booking` is what their callbacks do, through
 //! `gateway`, the admin API. `docs/selling.md` says how to run it.
 
 mod answer;
@@ -17,6 +17,7 @@ mod file;
 mod gateway;
 mod lookups;
 mod pages;
+mod plan_row;
 mod preflight;
 mod processor;
 mod receipts;
@@ -186,6 +187,7 @@ fn processor_of(
             secret: derived("simulated processor", &settings.token),
             public_url: public_url.to_owned(),
             webhook: format!("http://{listens}/webhook"),
+            subscriptions: std::sync::Mutex::default(),
         })),
         ProcessorSettings::Stripe { api, key, webhook } => Box::new(Stripe {
             client,

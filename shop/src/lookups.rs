@@ -83,6 +83,7 @@ mod tests {
         let found = KnownCheckout::Found(Box::new(FoundCheckout {
             checkout: checkout(),
             payment: Some("pi_1".to_owned()),
+            subscription: None,
         }));
         lookups.note("cs_1", found.clone());
         tokio::time::advance(REST).await;

@@ -1,6 +1,7 @@
 //! The shop's pages as HTML. The templates escape everything; they work without scripts, and the style is the dashboard's.
 
 mod paper;
+mod plans;
 
 use std::sync::{Arc, LazyLock};
 
@@ -10,7 +11,9 @@ use sha2::{Digest, Sha256};
 
 use crate::checkout::{ADDRESS, MOST_AGAIN, NAME};
 use crate::currency;
+use crate::gateway::plans::OwnPlan;
 use crate::gateway::{GatewaySeller, ModelRow};
+use crate::plan_row::PlanRow;
 use crate::settings::Storefront;
 
 /// One look for both programs.
@@ -41,7 +44,7 @@ pub(crate) struct Seller<'a> {
 }
 
 /// The price page: what is for sale, and the forms that buy it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct PricePage<'a> {
     /// What forms of this browser carry.
     pub(crate) proof: &'a str,
@@ -50,6 +53,11 @@ pub(crate) struct PricePage<'a> {
     pub(crate) customer: Option<CustomerId>,
     /// Whether the dashboard brought this browser as its owner.
     pub(crate) is_owner: bool,
+    /// What is for sale to it, and the plans that are.
+    pub(crate) sold: &'a Storefront,
+    pub(crate) plans: &'a [PlanRow],
+    /// What the customer has of plans, for its owner.
+    pub(crate) has: &'a [OwnPlan],
     /// What the gateway sells; `None` while it does not answer.
     pub(crate) models: Option<&'a [ModelRow]>,
     /// Why a form was refused.
@@ -68,15 +76,18 @@ pub(crate) struct PurchasePage<'a> {
     /// Whether its card may be charged again.
     pub(crate) again: bool,
     pub(crate) paid: String,
-    pub(crate) credit: String,
+    /// What was bought, and whether it is one: `10 USD of credit were`.
+    pub(crate) what: String,
+    /// What the customer has of plans, for its owner.
+    pub(crate) has: &'a [OwnPlan],
 }
 
 impl Seller<'_> {
     pub(crate) fn prices(&self, page: &PricePage<'_>) -> Markup {
-        let shop = &self.front;
         let content = html! {
             h1 { @if page.customer.is_some() { "Top up" } @else { "Buy a key" } }
             @if let Some(told) = page.told { p.problem role="alert" { (told) } }
+            @if let Some(customer) = page.customer { (plans::left(page.has, customer, page.proof)) }
             section.card aria-labelledby="offers" {
                 h2 #offers { "Credit" }
                 @if let Some(customer) = page.customer {
@@ -88,7 +99,7 @@ impl Seller<'_> {
                     input type="hidden" name="proof" value=(page.proof);
                     input type="hidden" name="once" value=(page.once);
                     @if let Some(customer) = page.customer { input type="hidden" name="customer" value=(customer); }
-                    (offers(shop))
+                    (offers(page.sold, page.plans))
                     label for="name" { "Name on the receipt (optional)" }
                     input #name name="name" maxlength=(NAME) autocomplete="name";
                     label for="address" { "Address and tax number on the receipt (optional)" }
@@ -171,7 +182,8 @@ impl Seller<'_> {
     pub(crate) fn purchase(&self, page: &PurchasePage<'_>) -> Markup {
         let content = html! {
             h1 { "Thank you" }
-            p.success role="status" { (page.credit) " USD of credit were booked for " (page.paid) "." }
+            p.success role="status" { (page.what) " booked for " (page.paid) "." }
+            (plans::left(page.has, page.customer, page.proof))
             @if page.has_key {
                 section.card aria-labelledby="key" {
                     h2 #key { "Your key" }
@@ -219,6 +231,7 @@ impl Seller<'_> {
         customer: CustomerId,
         back: &str,
         model: Option<&str>,
+        (has, proof): (&[OwnPlan], &str),
     ) -> Markup {
         let base = self.gateway;
         let content = html! {
@@ -234,6 +247,7 @@ impl Seller<'_> {
                 p { a.button href=(format!("{base}/dashboard#key={secret}")) rel="noreferrer" { "Open the dashboard with this key" } }
                 p.hint { "There are balance, requests, and settings that are ready to paste for every client." }
             }
+            (plans::left(has, customer, proof))
             p { a href=(back) { "Back to your purchase" } }
             p { a href=(format!("/?customer={customer}")) { "Top up again" } }
         };
@@ -268,18 +282,23 @@ impl Seller<'_> {
 }
 
 /// What is for sale, each as a card to choose.
-fn offers(shop: &Storefront) -> Markup {
+fn offers(shop: &Storefront, plans: &[PlanRow]) -> Markup {
     html! {
         fieldset.offers {
             legend { "How much" }
             div {
                 @for (at, offer) in shop.offers.iter().enumerate() {
+                    @let plan = offer.plan.as_ref().and_then(|name| plans.iter().find(|plan| plan.name == *name));
                     label {
                         span {
                             input type="radio" name="offer" value=(shop.form_name(offer)) required checked[at == 0];
-                            strong { (offer.credit) " USD" } " of credit"
+                            @match plan {
+                                Some(plan) => strong { (plan.title) },
+                                None => { strong { (offer.credit) " USD" } " of credit" },
+                            }
                         }
-                        span { (currency::shown(&shop.currency, offer.price)) }
+                        span { (currency::shown(&shop.currency, offer.price)) @if let Some(plan) = plan { " each " (plan.terms.period) } }
+                        @if let Some(plan) = plan { (plans::terms(plan)) }
                         @if offer.tax.is_positive() {
                             span.hint { "tax of " (currency::shown(&shop.currency, offer.tax)) " included" }
                         }

@@ -32,12 +32,12 @@ pub(crate) async fn findings(
     front: &Storefront,
     (gateway_url, public_url): (&str, &str),
 ) -> Diagnostics {
-    let (token, seller, mut of_processor) =
-        tokio::join!(api.token(), api.seller(), processor.findings(public_url));
-    let mut found = match token {
-        Ok(token) => of_token(&token, front),
-        Err(failure) => vec![not_answered(failure)],
-    };
+    let (offers, seller, mut of_processor) = tokio::join!(
+        of_offers(api, front),
+        api.seller(),
+        processor.findings(public_url, front.has_plans())
+    );
+    let mut found = offers.unwrap_or_else(|failure| vec![not_answered(failure)]);
     if let Ok(seller) = seller {
         found.extend(of_addresses(&seller, gateway_url, public_url));
     }
@@ -45,8 +45,34 @@ pub(crate) async fn findings(
     Diagnostics(found)
 }
 
-/// Offers that could never be booked.
-pub(crate) fn of_token(token: &SellToken, front: &Storefront) -> Vec<Diagnostic> {
+/// Offers that could never be booked: what the token may not sell, and plans that the gateway does not.
+///
+/// # Errors
+/// When the gateway does not say.
+pub(crate) async fn of_offers(
+    api: &GatewayApi,
+    front: &Storefront,
+) -> Result<Vec<Diagnostic>, ApiFailure> {
+    let token = api.token().await?;
+    let plans = match front.has_plans() {
+        true => api.plans().await?,
+        false => Vec::new(),
+    };
+    let named = front.offers.iter().filter_map(|of| of.plan.as_ref());
+    let gone = named.filter(|name| plans.iter().all(|plan| plan.name != **name));
+    let gone = gone.map(|name| {
+        Diagnostic::without_line(
+            Code::BeyondBound,
+            format!("the gateway sells no plan `{name}`: nobody could buy it"),
+            "`plan` is the name of a [[plan]] in the gateway's catalog.toml",
+        )
+    });
+    let mut found = of_token(&token, &front.with(&plans));
+    found.extend(gone);
+    Ok(found)
+}
+
+fn of_token(token: &SellToken, front: &Storefront) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     match token.role.as_str() {
         "sell" => {}

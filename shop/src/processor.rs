@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use farebox_door::Door;
-use farebox_ledger::Gross;
+use farebox_ledger::{Gross, PlanPeriod, Timestamp};
 use farebox_toml::{Diagnostic, HiddenText};
 use salvo::http::HeaderMap;
 
@@ -21,8 +21,15 @@ pub(crate) trait Processor: Send + Sync {
     /// Charges the card that its owner stored. The same wish again is the same payment.
     async fn charge(&self, of: &CardCharge<'_>) -> Result<Charged, Unavailable>;
 
-    /// What is wrong with the account, and with the way of its callbacks to this shop.
-    async fn findings(&self, public_url: &str) -> Vec<Diagnostic>;
+    /// The page on which the owner of a subscription changes its card or cancels it, and comes back; `None` if there is none.
+    async fn portal(&self, subscription: &str, back: &str) -> Result<Option<String>, Unavailable>;
+
+    /// Has a subscription end with the period that is paid, for this wish of its owner, once however often it is said; `false` if there is
+    /// no such subscription here.
+    async fn end(&self, subscription: &str, wish: &str) -> Result<bool, Unavailable>;
+
+    /// What is wrong with the account, and with the way of its callbacks to this shop, which may sell plans.
+    async fn findings(&self, public_url: &str, has_plans: bool) -> Vec<Diagnostic>;
 
     /// What the processor knows of a checkout by its own id; `None` if nothing.
     async fn find(&self, id: &str) -> Result<Option<FoundCheckout>, Unavailable>;
@@ -71,6 +78,8 @@ pub(crate) struct Ways {
     pub(crate) left: String,
     /// What is bought, in a few words.
     pub(crate) what: String,
+    /// How often it is paid again, if it is.
+    pub(crate) every: Option<PlanPeriod>,
     /// When it can be paid no more, in seconds since 1970.
     pub(crate) closes_at: i64,
 }
@@ -89,6 +98,8 @@ pub(crate) struct FoundCheckout {
     pub(crate) checkout: Checkout,
     /// The payment's own name, once it is paid.
     pub(crate) payment: Option<String>,
+    /// The name of the subscription that it began, if it did.
+    pub(crate) subscription: Option<String>,
 }
 
 /// What a callback says.
@@ -98,12 +109,18 @@ pub(crate) enum ProcessorMessage {
     Paid(PaidCheckout),
     /// The stored card was charged for a wish, whose name is the payment's.
     PaidAgain(PaidCheckout),
+    /// A period of a plan was paid.
+    Period(PaidPeriod),
+    /// A subscription is another one, or is over.
+    Subscription(SubscriptionNews),
     /// A checkout was completed, and its money comes later.
     Waiting(Checkout),
     /// A checkout that nobody will pay.
     Ended(Checkout),
     /// Money of a payment went back, or was given back.
     Back(MoneyBack),
+    /// Nothing that the books take, and somebody has to know of it; what.
+    Odd(String),
     /// Nothing that changes the books; why.
     Nothing(String),
 }
@@ -120,6 +137,30 @@ pub(crate) struct PaidCheckout {
     pub(crate) gross: Gross,
     /// The processor's name of whoever stored the card with it.
     pub(crate) owner: Option<String>,
+}
+
+/// A paid period of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PaidPeriod {
+    /// Its name is the invoice's; what was asked for is as the subscription was sold.
+    pub(crate) paid: PaidCheckout,
+    /// The subscription's own name.
+    pub(crate) subscription: String,
+    /// When the processor asked for the money.
+    pub(crate) invoiced_at: Timestamp,
+    /// Whether its checkout was paid with it.
+    pub(crate) is_first: bool,
+}
+
+/// What a subscription is from now on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SubscriptionNews {
+    /// The name of the message.
+    pub(crate) event: String,
+    pub(crate) subscription: String,
+    /// As it is sold now.
+    pub(crate) checkout: Checkout,
+    pub(crate) is_over: bool,
 }
 
 /// A charge of a stored card.

@@ -56,9 +56,11 @@ pub(crate) fn paper(document: &Value) -> ReceiptPaper {
     };
     let corrects = text("/corrects");
     let credit = text("/credit").unwrap_or_default();
-    let what = match corrects {
-        Some(_) => format!("Correction: {credit} USD of credit"),
-        None => format!("{credit} USD of credit for language models"),
+    let what = match (text("/plan"), corrects) {
+        (Some(plan), Some(_)) => format!("Correction: {plan}"),
+        (Some(plan), None) => format!("{plan}, {credit} USD of use of language models"),
+        (None, Some(_)) => format!("Correction: {credit} USD of credit"),
+        (None, None) => format!("{credit} USD of credit for language models"),
     };
     ReceiptPaper {
         title: match corrects {

@@ -60,8 +60,7 @@ impl FileWatch {
             return;
         }
         // While the gateway is away each checkout asks it anyway.
-        let token = desk.api.token().await.ok();
-        let found = token.map(|token| preflight::of_token(&token, &front));
+        let found = preflight::of_offers(&desk.api, &front).await;
         let found = Diagnostics(found.unwrap_or_default());
         if found.has_errors() {
             let report = found.render(Paint::Plain);

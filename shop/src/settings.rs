@@ -6,6 +6,8 @@ use farebox_ledger::{Amount, Gross};
 use farebox_toml::HiddenText;
 use ipnet::IpNet;
 
+use crate::plan_row::PlanRow;
+
 /// What a shop is started with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShopSettings {
@@ -58,10 +60,12 @@ pub enum ProcessorSettings {
     },
 }
 
-/// Credit for a price.
+/// Credit for a price, or each period of a plan for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreditOffer {
-    /// What is credited, in US dollars.
+    /// The name of the plan, if it is one.
+    pub plan: Option<String>,
+    /// What is credited, in US dollars; of a plan the allowance of a period, which the gateway says and no file.
     pub credit: Amount,
     /// What is charged, tax included.
     pub price: Gross,
@@ -72,8 +76,44 @@ pub struct CreditOffer {
 impl Storefront {
     /// What a form calls an offer: its terms, so that a page from before a change never buys something else.
     pub(crate) fn form_name(&self, offer: &CreditOffer) -> String {
-        let CreditOffer { credit, price, tax } = offer;
-        format!("{credit} USD, {price} {} with {tax}", self.currency)
+        let CreditOffer {
+            plan,
+            credit,
+            price,
+            tax,
+        } = offer;
+        let plan = plan.iter().map(|plan| format!("{plan}, "));
+        let plan: String = plan.collect();
+        format!("{plan}{credit} USD, {price} {} with {tax}", self.currency)
+    }
+
+    /// Whether plans are for sale.
+    pub(crate) fn has_plans(&self) -> bool {
+        self.offers.iter().any(|offer| offer.plan.is_some())
+    }
+
+    /// The offers of credit, and those of plans that the gateway sells, as it sells them now.
+    pub(crate) fn with(&self, plans: &[PlanRow]) -> Self {
+        let sold = |offer: &CreditOffer| {
+            let credit = match &offer.plan {
+                Some(name) => {
+                    plans
+                        .iter()
+                        .find(|plan| plan.name == *name)?
+                        .terms
+                        .allowance
+                }
+                None => offer.credit,
+            };
+            Some(CreditOffer {
+                credit,
+                ..offer.clone()
+            })
+        };
+        Self {
+            offers: self.offers.iter().filter_map(sold).collect(),
+            ..self.clone()
+        }
     }
 
     /// The offer that a form names.

@@ -1,17 +1,20 @@
 //! A processor without money: its page offers test cards, and its callbacks are signed and sent as a real one's are. For the demo
 //! and for trials; nothing leaves the machine.
 //!
-//! It remembers nothing: a checkout's id carries what was asked, sealed with a key that only this shop has.
+//! Of payments it remembers nothing: a checkout's id carries what was asked, sealed with a key that only this shop has. Which checkout a
+//! subscription is of it forgets when it stops.
+
+mod plans;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use farebox_door::{BodyRule, Door, DoorPath, Method, PathCaller, UnreadBody};
-use farebox_ledger::{Gross, clock};
+use farebox_ledger::{clock, lock};
 use farebox_toml::{Diagnostic, HiddenText};
 use maud::{Markup, html};
 use salvo::http::{HeaderMap, StatusCode};
@@ -25,7 +28,7 @@ use crate::client;
 use crate::pages;
 use crate::processor::{
     BadMessage, CardCharge, Charged, FoundCheckout, MoneyBack, OpenCheckout, PaidCheckout,
-    Processor, ProcessorMessage, Unavailable, Ways,
+    Processor, ProcessorMessage, SubscriptionNews, Unavailable, Ways,
 };
 use crate::signature;
 
@@ -53,6 +56,8 @@ pub(crate) struct SimulatedProcessor {
     pub(crate) public_url: String,
     /// Where callbacks go.
     pub(crate) webhook: String,
+    /// The checkouts of subscriptions, by their names.
+    pub(crate) subscriptions: Mutex<BTreeMap<String, String>>,
 }
 
 /// What an id carries.
@@ -67,10 +72,32 @@ struct Sealed {
 #[derive(Serialize, Deserialize)]
 struct Callback {
     event: String,
-    kind: String,
+    kind: SimulatedEvent,
     checkout: String,
-    /// Of what went back.
-    cumulative: Option<Gross>,
+    /// Which payment of it: 0 is the first.
+    payment: u32,
+}
+
+/// What a callback tells of a payment, or of the subscription that it is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum SimulatedEvent {
+    Paid,
+    Failed,
+    Canceled,
+    Refunded,
+    Disputed,
+}
+
+impl Callback {
+    fn new(kind: SimulatedEvent, checkout: &str, payment: u32) -> Self {
+        Self {
+            event: format!("sim_{}", hex::encode(clock::random::<12>())),
+            kind,
+            checkout: checkout.to_owned(),
+            payment,
+        }
+    }
 }
 
 impl SimulatedProcessor {
@@ -88,6 +115,11 @@ impl SimulatedProcessor {
         signature::check(&header, &text, secrets, 0).ok()?;
         let sealed: Sealed = serde_json::from_slice(&text).ok()?;
         Some((Checkout::from_pairs(&sealed.asked)?, sealed))
+    }
+
+    /// Sends a callback, beside what else goes on.
+    fn send(self: &Arc<Self>, callback: Callback) {
+        tokio::spawn(Arc::clone(self).deliver(callback));
     }
 
     /// Sends a callback until it is acknowledged.
@@ -114,10 +146,24 @@ impl SimulatedProcessor {
     }
 }
 
-/// The payment's own name.
-fn payment(id: &str) -> String {
-    let digest = hex::encode(Sha256::digest(id.as_bytes()));
+/// A name that follows from a checkout.
+fn name(what: &str) -> String {
+    let digest = hex::encode(Sha256::digest(what.as_bytes()));
     format!("sim_{}", digest.get(..24).unwrap_or_default())
+}
+
+/// A payment's own name.
+fn payment(id: &str, number: u32) -> String {
+    match number {
+        0 => name(id),
+        number => name(&format!("payment {number} {id}")),
+    }
+}
+
+/// The name of the subscription that a checkout began, if it did.
+fn subscription(id: &str, checkout: &Checkout) -> Option<String> {
+    let plan = checkout.offer.plan.as_ref();
+    plan.map(|_| name(&format!("subscription {id}")))
 }
 
 #[async_trait]
@@ -151,14 +197,29 @@ impl Processor for Arc<SimulatedProcessor> {
         })
     }
 
-    async fn findings(&self, _: &str) -> Vec<Diagnostic> {
+    async fn portal(&self, subscription: &str, _: &str) -> Result<Option<String>, Unavailable> {
+        let known = lock(&self.subscriptions).get(subscription).cloned();
+        Ok(known.map(|id| format!("{}/test-cards?checkout={id}&of=plan", self.public_url)))
+    }
+
+    /// No time passes here: it tells of the end at once, as the last period is over. What is paid still runs.
+    async fn end(&self, subscription: &str, _: &str) -> Result<bool, Unavailable> {
+        let known = lock(&self.subscriptions).get(subscription).cloned();
+        if let Some(id) = &known {
+            self.send(Callback::new(SimulatedEvent::Canceled, id, 0));
+        }
+        Ok(known.is_some())
+    }
+
+    async fn findings(&self, _: &str, _: bool) -> Vec<Diagnostic> {
         Vec::new()
     }
 
     async fn find(&self, id: &str) -> Result<Option<FoundCheckout>, Unavailable> {
         Ok(self.open(id).map(|(checkout, _)| FoundCheckout {
+            subscription: subscription(id, &checkout),
             checkout,
-            payment: Some(payment(id)),
+            payment: Some(payment(id, 0)),
         }))
     }
 
@@ -179,23 +240,47 @@ impl Processor for Arc<SimulatedProcessor> {
         let (checkout, _) = self
             .open(&callback.checkout)
             .ok_or_else(|| unreadable("a checkout of another shop"))?;
-        let reference = payment(&callback.checkout);
-        Ok(match callback.cumulative {
-            Some(cumulative) => ProcessorMessage::Back(MoneyBack {
-                event: callback.event,
-                payment: reference,
-                kind: "refund",
-                cumulative,
-                whole: checkout.offer.price,
-            }),
-            None => ProcessorMessage::Paid(PaidCheckout {
+        let (id, number, price) = (&callback.checkout, callback.payment, checkout.offer.price);
+        let reference = payment(id, number);
+        let plan = subscription(id, &checkout);
+        let back = |kind| {
+            ProcessorMessage::Back(MoneyBack {
+                event: callback.event.clone(),
+                payment: reference.clone(),
+                kind,
+                cumulative: price,
+                whole: price,
+            })
+        };
+        Ok(match (callback.kind, plan) {
+            (SimulatedEvent::Refunded, _) => back("refund"),
+            (SimulatedEvent::Disputed, _) => back("dispute"),
+            (SimulatedEvent::Paid, Some(plan)) => {
+                lock(&self.subscriptions).insert(plan.clone(), id.clone());
+                ProcessorMessage::Period(plans::period(plan, reference, number, checkout, now))
+            }
+            (SimulatedEvent::Paid, None) => ProcessorMessage::Paid(PaidCheckout {
                 id: callback.checkout,
                 reference,
                 currency: checkout.currency.clone(),
-                gross: checkout.offer.price,
+                gross: price,
                 owner: checkout.again.map(|_| "sim_owner".to_owned()),
                 checkout,
             }),
+            (SimulatedEvent::Canceled, Some(subscription)) => {
+                ProcessorMessage::Subscription(SubscriptionNews {
+                    event: callback.event,
+                    subscription,
+                    checkout,
+                    is_over: true,
+                })
+            }
+            (SimulatedEvent::Failed, _) => {
+                ProcessorMessage::Odd(format!("{reference} was not paid"))
+            }
+            (SimulatedEvent::Canceled, None) => {
+                ProcessorMessage::Nothing("a checkout of no plan".to_owned())
+            }
         })
     }
 
@@ -224,6 +309,12 @@ impl TestCards {
             let text = "This is no checkout of this shop.";
             return answer::page(res, StatusCode::NOT_FOUND, pages::bare("Test cards", text));
         };
+        if let Some(told) = plans::posted(&self.0, &id, &form) {
+            return answer::page(res, StatusCode::OK, told);
+        }
+        if posted.is_none() && req.query::<String>("of").is_some() {
+            return answer::page(res, StatusCode::OK, plans::page(&id, &checkout, 0, None));
+        }
         if posted.is_none() {
             return answer::page(
                 res,
@@ -233,13 +324,8 @@ impl TestCards {
         }
         match form.get("card") {
             Some("good") => {
-                let callback = Callback {
-                    event: format!("sim_{}", hex::encode(clock::random::<12>())),
-                    kind: "paid".to_owned(),
-                    checkout: id.clone(),
-                    cumulative: None,
-                };
-                tokio::spawn(Arc::clone(&self.0).deliver(callback));
+                let callback = Callback::new(SimulatedEvent::Paid, &id, 0);
+                self.0.send(callback);
                 answer::see_other(res, &format!("{}{id}", sealed.paid));
             }
             _ => {

@@ -5,6 +5,7 @@
 mod account;
 mod back;
 mod card;
+mod plans;
 
 use std::collections::BTreeMap;
 
@@ -28,6 +29,13 @@ use crate::processor::{
 
 /// The shapes of this version are read here: the newest of Stripe's own library.
 const VERSION: &str = "2026-10-28.endive";
+/// The events that a shop which sells plans lives by, beside the others.
+const EVENTS_OF_PLANS: [&str; 4] = [
+    "invoice.paid",
+    "invoice.payment_failed",
+    "customer.subscription.updated",
+    "customer.subscription.deleted",
+];
 /// The events that a shop lives by.
 const EVENTS: [&str; 8] = [
     "checkout.session.completed",
@@ -58,6 +66,8 @@ struct StripeSession {
     status: Option<String>,
     payment_status: String,
     payment_intent: Option<Value>,
+    subscription: Option<Value>,
+    invoice: Option<Value>,
     customer: Option<Value>,
     amount_total: Option<i64>,
     currency: Option<String>,
@@ -82,6 +92,9 @@ struct StripeEvent {
 struct StripeEventData {
     /// Read by whoever knows its kind; never as a tree.
     object: Box<RawValue>,
+    /// What of it was another one before.
+    #[serde(default)]
+    previous_attributes: Value,
 }
 
 #[async_trait]
@@ -117,8 +130,16 @@ impl Processor for Stripe {
         card::charge(self, of).await
     }
 
-    async fn findings(&self, public_url: &str) -> Vec<Diagnostic> {
-        account::findings(self, public_url).await
+    async fn portal(&self, subscription: &str, back: &str) -> Result<Option<String>, Unavailable> {
+        plans::portal(self, subscription, back).await
+    }
+
+    async fn end(&self, subscription: &str, wish: &str) -> Result<bool, Unavailable> {
+        plans::end(self, subscription, wish).await
+    }
+
+    async fn findings(&self, public_url: &str, has_plans: bool) -> Vec<Diagnostic> {
+        account::findings(self, public_url, has_plans).await
     }
 
     async fn find(&self, id: &str) -> Result<Option<FoundCheckout>, Unavailable> {
@@ -127,14 +148,25 @@ impl Processor for Stripe {
         }
         let url = self.url(&["v1", "checkout", "sessions", id])?;
         let session: Option<StripeSession> = answered(self.signed(self.client.get(url))).await?;
-        Ok(session.and_then(|session| {
-            let checkout = Checkout::from_pairs(&session.metadata.clone().unwrap_or_default())?;
-            let paid = session.payment_status == "paid";
-            let payment = paid.then(|| name(session.payment_intent.as_ref()));
-            Some(FoundCheckout {
-                checkout,
-                payment: payment.flatten(),
-            })
+        let Some(session) = session else {
+            return Ok(None);
+        };
+        let pairs = session.metadata.unwrap_or_default();
+        let Some(checkout) = Checkout::from_pairs(&pairs) else {
+            return Ok(None);
+        };
+        let payment = match (
+            session.payment_status.as_str(),
+            name(session.invoice.as_ref()),
+        ) {
+            ("paid", Some(invoice)) => plans::intent_of(self, &invoice).await?,
+            ("paid", None) => name(session.payment_intent.as_ref()),
+            _ => None,
+        };
+        Ok(Some(FoundCheckout {
+            checkout,
+            payment,
+            subscription: name(session.subscription.as_ref()),
         }))
     }
 
@@ -158,7 +190,13 @@ impl Processor for Stripe {
                 self.ended(object(&event.data.object)?)
             }
             "payment_intent.succeeded" => card::paid(self, object(&event.data.object)?),
-            "charge.refunded" => back::refunded(self, event.id, object(&event.data.object)?),
+            "invoice.paid" => plans::paid(self, object(&event.data.object)?).await,
+            "invoice.payment_failed" => plans::failed(self, &object(&event.data.object)?),
+            "customer.subscription.updated" | "customer.subscription.deleted" => {
+                let told = object(&event.data.object)?;
+                plans::changed(self, event.id, told, &event.data.previous_attributes).await
+            }
+            "charge.refunded" => back::refunded(self, event.id, object(&event.data.object)?).await,
             "charge.dispute.funds_withdrawn" => {
                 let dispute = object(&event.data.object)?;
                 back::disputed(self, event.id, "dispute", dispute).await
@@ -202,6 +240,9 @@ impl Stripe {
         let checkout = asked(&session)?;
         if session.payment_status != "paid" {
             return Ok(ProcessorMessage::Waiting(checkout));
+        }
+        if checkout.offer.plan.is_some() {
+            return nothing("a checkout whose invoice tells of its payment");
         }
         let reference = name(session.payment_intent.as_ref())
             .ok_or_else(|| unreadable("it names no payment intent"))?;
@@ -291,8 +332,13 @@ fn session_form(checkout: &Checkout, back: &Ways) -> Result<Vec<(String, String)
     let price = minor(&checkout.currency, checkout.offer.price)
         .ok_or_else(|| Unavailable("no card is charged this price".to_owned()))?;
     let item = |field: &str| format!("line_items[0]{field}");
+    // What its payments are known by: an intent's metadata, which its charge has, too; a subscription's, which its invoices have.
+    let (mode, kept) = match back.every {
+        Some(_) => ("subscription", "subscription_data"),
+        None => ("payment", "payment_intent_data"),
+    };
     let mut pairs = vec![
-        ("mode".to_owned(), "payment".to_owned()),
+        ("mode".to_owned(), mode.to_owned()),
         (
             "success_url".to_owned(),
             format!("{}{{CHECKOUT_SESSION_ID}}", back.paid),
@@ -309,6 +355,12 @@ fn session_form(checkout: &Checkout, back: &Ways) -> Result<Vec<(String, String)
         (item("[price_data][unit_amount]"), price.to_string()),
         (item("[price_data][product_data][name]"), back.what.clone()),
     ];
+    if let Some(period) = back.every {
+        let (interval, count) = plans::recurring(period);
+        let every = |field: &str| item(&format!("[price_data][recurring]{field}"));
+        pairs.push((every("[interval]"), interval.to_owned()));
+        pairs.push((every("[interval_count]"), count.to_string()));
+    }
     if checkout.again.is_some() {
         pairs.push(("customer_creation".to_owned(), "always".to_owned()));
         let stores = "payment_intent_data[setup_future_usage]".to_owned();
@@ -316,8 +368,7 @@ fn session_form(checkout: &Checkout, back: &Ways) -> Result<Vec<(String, String)
     }
     for (name, value) in checkout.pairs() {
         pairs.push((format!("metadata[{name}]"), value.clone()));
-        // A charge has its intent's metadata, which says whose refund it is.
-        pairs.push((format!("payment_intent_data[metadata][{name}]"), value));
+        pairs.push((format!("{kept}[metadata][{name}]"), value));
     }
     Ok(pairs)
 }

@@ -1,5 +1,5 @@
-//! Answers the gateway's wishes for automatic top-ups with the card that is there. The feed is pulled from its beginning after each
-//! start, so a restart loses nothing; the wish's name is the charge's and the payment's, so nothing is charged twice.
+//! Answers the gateway's wishes: for automatic top-ups with the card that is there, for ends of plans at the processor. The feed is pulled
+//! from its beginning after each start, so a restart loses nothing; a wish's name is that of what is done for it, so nothing is done twice.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use farebox_ledger::{Timestamp, clock};
 use crate::booking::{self, Booking};
 use crate::checkout::{CardAgreement, Checkout};
 use crate::desk::ShopDesk;
-use crate::gateway::wishes::{Wish, WishState};
+use crate::gateway::wishes::{ShopWish, Wish, WishEvent, WishState};
 use crate::gateway::{ApiFailure, ReservedFor};
 use crate::processor::{CardCharge, Charged, PaidCheckout};
 use crate::reservation::CHECKOUT;
@@ -25,40 +25,76 @@ enum WishAnswer {
     Later(String),
 }
 
+/// A type of events, and the last one that was read.
+struct WishFeed {
+    kind: &'static str,
+    after: Option<String>,
+    is_away: bool,
+}
+
+/// A wish that is not answered yet, and why not, as it was last told.
+struct OpenWish {
+    event: WishEvent,
+    why: String,
+}
+
 /// Answers wishes as they come. Never ends.
 pub(crate) async fn follow(desk: &ShopDesk) {
-    let (mut after, mut open) = (None::<String>, Vec::<Wish>::new());
-    let mut is_away = false;
+    let mut feeds = ["top_up.wanted", "plan.end_wanted"].map(|kind| WishFeed {
+        kind,
+        after: None,
+        is_away: false,
+    });
+    let mut open = Vec::<OpenWish>::new();
     loop {
-        match desk.api.wishes(after.as_deref()).await {
-            Ok((wishes, next, has_more)) => {
-                is_away = false;
-                open.extend(wishes);
-                after = next;
-                if has_more {
-                    continue;
-                }
-            }
-            // What is older than the events that are kept.
-            Err(ApiFailure::Refused(410, ..)) => after = None,
-            Err(failure) => {
-                if !is_away {
-                    tracing::warn!(?failure, "nobody hears of automatic top-ups");
-                }
-                is_away = true;
-            }
+        for feed in &mut feeds {
+            feed.read(desk, &mut open).await;
         }
-        let now = clock::now();
-        open.retain(|wish| wish.until > now);
         let mut later = Vec::new();
-        for wish in open {
-            if let WishAnswer::Later(why) = answer(desk, &wish, now).await {
-                tracing::warn!(wish = wish.reference, why, "an automatic top-up waits");
+        for mut wish in open {
+            if let WishAnswer::Later(why) = answer(desk, &wish.event, clock::now()).await {
+                if why != wish.why {
+                    let event = &wish.event.id;
+                    tracing::warn!(event, why, "what the gateway asks for waits");
+                }
+                wish.why = why;
                 later.push(wish);
             }
         }
         open = later;
         tokio::time::sleep(LOOK).await;
+    }
+}
+
+impl WishFeed {
+    /// Adds what came since the last look.
+    async fn read(&mut self, desk: &ShopDesk, open: &mut Vec<OpenWish>) {
+        loop {
+            match desk.api.wishes(self.kind, self.after.as_deref()).await {
+                Ok((wishes, next, has_more)) => {
+                    open.extend(wishes.into_iter().map(|event| OpenWish {
+                        event,
+                        why: String::new(),
+                    }));
+                    (self.after, self.is_away) = (next, false);
+                    if !has_more {
+                        return;
+                    }
+                }
+                // What is older than the events that are kept.
+                Err(ApiFailure::Refused(410, ..)) => {
+                    self.after = None;
+                    return;
+                }
+                Err(failure) => {
+                    if !self.is_away {
+                        tracing::warn!(?failure, kind = self.kind, "nobody hears of these events");
+                    }
+                    self.is_away = true;
+                    return;
+                }
+            }
+        }
     }
 }
 
@@ -80,12 +116,28 @@ impl From<Booking> for WishAnswer {
                 tracing::info!(text, "automatic top-up");
                 Self::Done
             }
-            Booking::Later(why) | Booking::Wrong(why) => Self::Later(why),
+            Booking::Later(why) | Booking::Odd(why) | Booking::Wrong(why) => Self::Later(why),
         }
     }
 }
 
-async fn answer(desk: &ShopDesk, wish: &Wish, now: Timestamp) -> WishAnswer {
+async fn answer(desk: &ShopDesk, event: &WishEvent, now: Timestamp) -> WishAnswer {
+    match &event.asks {
+        ShopWish::TopUp(wish) if wish.until > now => top_up(desk, wish, now).await,
+        ShopWish::TopUp(_) | ShopWish::PlanEnd { processor: None } => WishAnswer::Done,
+        ShopWish::PlanEnd {
+            processor: Some(subscription),
+        } => match desk.processor.end(subscription, &event.id).await {
+            Ok(is_known) => {
+                tracing::info!(subscription, is_known, "an owner wants no more renewals");
+                WishAnswer::Done
+            }
+            Err(away) => WishAnswer::Later(away.0),
+        },
+    }
+}
+
+async fn top_up(desk: &ShopDesk, wish: &Wish, now: Timestamp) -> WishAnswer {
     let state = match desk.api.wish(&wish.reference).await {
         Ok(Some(state)) if state.status == "wanted" => state,
         Ok(_) => return WishAnswer::Done,
@@ -98,6 +150,7 @@ async fn answer(desk: &ShopDesk, wish: &Wish, now: Timestamp) -> WishAnswer {
     let of = ReservedFor {
         credit: state.amount,
         customer: Some(state.customer),
+        plan: None,
         goes_on: None,
     };
     let until = Timestamp::from_millis(now.millis().saturating_add(CHECKOUT));
@@ -124,6 +177,7 @@ async fn charge(
     let mut checkout = Checkout {
         shop: desk.id.clone(),
         offer: CreditOffer {
+            plan: None,
             credit: state.amount,
             price: agreed.price,
             tax: agreed.tax,

@@ -154,7 +154,7 @@ async fn a_wish_at_a_processor_that_never_answers_waits_and_is_charged_once() {
     let customer = agreed(&street).await.2;
     street.stripe.silent(true);
     let wish = street.books.wish(&customer);
-    street.shop.says("an automatic top-up waits").await;
+    street.shop.says("what the gateway asks for waits").await;
     assert_eq!(street.books.reserved(), 0);
     assert_eq!(street.books.payments().len(), 1);
     assert!(street.stripe.unanswered() >= 1 && street.stripe.charged().is_empty());

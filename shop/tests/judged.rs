@@ -74,6 +74,35 @@ async fn every_field_is_one_of_the_processors_own_and_none_is_missing() {
     fits(&sent, &reference()["parameters"]);
 }
 
+#[tokio::test]
+async fn a_subscription_is_asked_for_and_read_in_the_librarys_words() {
+    let street = crate::plans::open().await;
+    let onward = crate::plans::choose(&mut Visitor::new(&street), "/", &[]).await;
+    let sent = street.stripe.begun().remove(0).form;
+    let reference = reference();
+    fits(&sent, &reference["parameters"]);
+    let page = crate::support::pay_page(&onward);
+    let (_, sub, [_, paid]) = street.stripe.subscribe(&page);
+    let changed = street.stripe.change(&sub, "evt_1", |_| ());
+    for event in [paid, changed] {
+        let kind = event["type"].as_str().unwrap();
+        let fields = reference["fields"][kind].as_array().unwrap();
+        for name in event["data"]["object"].as_object().unwrap().keys() {
+            assert!(
+                fields.contains(&name.as_str().into()),
+                "{kind} has no {name}"
+            );
+        }
+    }
+    let has = |of: &str, word: &str| {
+        let words = reference["words"][of].as_array().unwrap();
+        words.contains(&word.into())
+    };
+    assert!(has("subscription", "canceled"));
+    assert!(has("billing_reason", "subscription_create"));
+    assert!(has("billing_reason", "subscription_cycle"));
+}
+
 /// Whether a form has fields of the library's types alone, and all that must stand there.
 fn fits(sent: &BTreeMap<String, String>, parameters: &Value) {
     let parameters = parameters.as_object().unwrap();
@@ -141,9 +170,15 @@ async fn the_events_and_states_that_the_shop_knows_are_the_processors() {
     let known: Vec<&str> = source
         .split('"')
         .filter(|text| {
-            ["checkout.session.", "charge.", "payment_intent."]
-                .iter()
-                .any(|begin| text.starts_with(begin))
+            [
+                "checkout.session.",
+                "charge.",
+                "payment_intent.",
+                "invoice.",
+                "customer.sub",
+            ]
+            .iter()
+            .any(|begin| text.starts_with(begin))
         })
         .collect();
     assert!(known.len() >= 8, "{known:?}");

@@ -13,6 +13,7 @@ mod door;
 mod file;
 mod judged;
 mod kills;
+mod plans;
 mod preflight;
 mod real;
 mod reserving;

@@ -152,6 +152,50 @@ async fn kills_of_shop_and_gateway_leave_books_where_every_payment_stands_once()
     gateway.assert_sound();
 }
 
+const LIST: &str = r#"
+[[price_list]]
+name = "partners"
+only = true
+price.sim-codex = { input = "1.75", output = "7.25" }
+"#;
+
+/// An owner's page has its own prices; a stranger's has the catalog's, and so has its own where nobody knows who it is.
+#[tokio::test]
+async fn an_owner_sees_the_prices_of_its_list_and_nobody_else_does() {
+    let gateway = RealGateway::selling(LIST).await;
+    let street = Street::at(&format!("http://{}", gateway.admin), &gateway.token("100")).await;
+    let mut owner = Visitor::new(&street);
+    let (id, paid) = street.stripe.pay(&owner.buy(&[]).await);
+    assert_eq!(street.deliver(&paid).await.status, 200);
+    let thanks = owner.get(&format!("/bought?checkout={id}")).await;
+    let proof = hidden(&thanks.text, "proof");
+    let key = owner
+        .post("/key", &[("proof", &proof), ("checkout", &id)])
+        .await;
+    assert_eq!(key.status, 200, "{}", key.text);
+    let customers = gateway.json(&["customers", "list"]);
+    let customer = customers["customers"][0]["id"].as_str().unwrap().to_owned();
+    let own = format!("/?customer={customer}");
+    // Its page, with the catalog's price of this model and with the list's, and whether it has another model.
+    let prices = async |visitor: &mut Visitor<'_>, path: &str| {
+        let page = visitor.get(path).await.text;
+        ["in $2.00 · out $8.00", "in $1.75 · out $7.25", "sim-text"].map(|part| page.contains(part))
+    };
+    let usual = [true, false, true];
+    assert_eq!(prices(&mut owner, &own).await, usual);
+    gateway.json(&["customers", "set", &customer, "--price-list", "partners"]);
+    assert_eq!(prices(&mut owner, &own).await, [false, true, false]);
+    for path in ["/", &own] {
+        assert_eq!(
+            prices(&mut Visitor::new(&street), path).await,
+            usual,
+            "{path}"
+        );
+    }
+    gateway.json(&["customers", "set", &customer, "--price-list", "none"]);
+    assert_eq!(prices(&mut owner, &own).await, usual);
+}
+
 /// Whoever pays has a name; it stands on paper as it was typed, and is nothing but text.
 #[tokio::test]
 async fn a_name_of_any_kind_stands_on_the_receipt() {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::plans::{choose, with_plan};
 use crate::support::books::Weather;
 use crate::support::{SHOP, Street, Visitor, hidden};
 
@@ -70,4 +71,84 @@ async fn a_test_card_pays_and_a_declined_one_does_not() {
     let forged = street.client.post(format!("{}/webhook", street.shop.base));
     let forged = forged.header("simulated-signature", "t=1,v1=00").body("{}");
     assert_eq!(forged.send().await.unwrap().status().as_u16(), 400);
+}
+
+/// Waits until the books have so many payments.
+async fn paid(street: &Street, count: usize) {
+    for _ in 0..600 {
+        if street.books.payments().len() == count {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{:?}", street.books.payments());
+}
+
+#[tokio::test]
+async fn a_simulated_subscription_is_paid_again_fails_goes_back_and_is_cancelled() {
+    let street = with_plan(Street::of_test_cards().await).await;
+    let mut buyer = Visitor::new(&street);
+    let onward = choose(&mut buyer, "/", &[]).await;
+    let to = |page: &str| {
+        let to = page.split("a class=\"button\" href=\"").nth(1).unwrap();
+        to.split('"').next().unwrap().replace("&amp;", "&")
+    };
+    let cards = buyer.get(&to(&onward.text)).await;
+    let id = hidden(&cards.text, "checkout");
+    let sent = [("checkout", &*id), ("card", "good")];
+    let back = buyer.post("/test-cards", &sent).await.headers["location"].clone();
+    paid(&street, 1).await;
+    let thanks = buyer.get(back.to_str().unwrap()).await;
+    assert!(
+        thanks.text.contains("Coder, monthly was booked"),
+        "{}",
+        thanks.text
+    );
+    let fields =
+        ["proof", "customer", "subscription"].map(|name| (name, hidden(&thanks.text, name)));
+    let fields = fields
+        .each_ref()
+        .map(|(name, value)| (*name, value.as_str()));
+    let portal = buyer.post("/portal", &fields).await;
+    let page = buyer.get(&to(&portal.text)).await;
+    assert!(
+        page.text.contains("A simulated subscription"),
+        "{}",
+        page.text
+    );
+    let does = async |does: &str, payment: &str| {
+        let form = [("checkout", &*id), ("does", does), ("payment", payment)];
+        let told = buyer.clone().post("/test-cards", &form).await;
+        assert!(told.text.contains("Told to the shop"), "{}", told.text);
+    };
+    does("renew", "0").await;
+    paid(&street, 2).await;
+    does("renew", "0").await;
+    does("fail", "2").await;
+    street.shop.says("was not paid").await;
+    does("renew", "1").await;
+    paid(&street, 3).await;
+    does("refund", "1").await;
+    does("dispute", "2").await;
+    does("cancel", "2").await;
+    let registers = || {
+        let state = street.books.state.lock().unwrap();
+        let of = state.payments.values().flat_map(|of| of.registers.clone());
+        let ended = state
+            .plans
+            .subscriptions
+            .values()
+            .all(|of| of["status"] == "ended");
+        let mut of: Vec<_> = of.map(|(kind, sum)| format!("{kind} {sum}")).collect();
+        of.sort();
+        (of, ended)
+    };
+    for _ in 0..600 {
+        if registers().0.len() == 2 && registers().1 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let wanted = ["dispute 23.80", "refund 23.80"].map(str::to_owned);
+    assert_eq!(registers(), (wanted.to_vec(), true));
 }

@@ -452,14 +452,19 @@ impl ExposureRule<'_> {
                 let to = Timestamp::from_millis(now.millis().saturating_add(1));
                 let read = async {
                     let given = ledger.given(customer).await?;
-                    Ok((given, ledger.usage_by_key(customer, from, to).await?))
+                    let known = ledger.find_customer(customer).await?;
+                    Ok((given, known, ledger.usage_by_key(customer, from, to).await?))
                 };
                 match read.await {
-                    Ok((given, rows)) => {
+                    Ok((given, payer, rows)) => {
                         let config = config.current();
+                        // What is exposed was reckoned at the prices of its list.
+                        let list = payer.and_then(|payer| payer.settings.price_list);
+                        let catalog = config.catalog.offered_to(list.as_deref());
+                        let catalog = catalog.unwrap_or(&config.catalog);
                         customers.exposure_of(customer, |known| {
                             known.given = given;
-                            known.note(&rows, &config.catalog, (first, now));
+                            known.note(&rows, catalog, (first, now));
                         });
                     }
                     // The customer keeps the standing it had: a silent ledger neither stops nor frees anybody.

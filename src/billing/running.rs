@@ -132,8 +132,9 @@ impl RunningCount {
         let named = target.speed(classes).or(self.model.limits.speed);
         self.learned = self.calibrations.learned(&self.target, classes, named);
         self.is_read_on = !target.stops || self.learned.own_tokens < WELL_KNOWN;
-        let outside = target.provider.reasoning_outside;
-        self.meter.reasoning_outside(outside);
+        let provider = &target.provider;
+        self.meter.reasoning_outside(provider.reasoning_outside);
+        self.meter.cost_field(provider.cost_field());
         self.expect();
     }
 

@@ -9,10 +9,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use farebox_ledger::Amount;
-use farebox_protocol::Family;
+use farebox_ledger::{Amount, PlanTerms};
 use farebox_protocol::translate::Abilities;
-use farebox_toml::nearest_models;
+use farebox_protocol::{CallKind, Family, WirePath};
+use farebox_toml::{did_you_mean, listed, nearest_models};
 
 use super::{Price, Route, Shop, Target};
 
@@ -25,14 +25,29 @@ pub struct Catalog {
     pub(super) by_name: HashMap<String, Arc<Model>>,
     /// Slugs no longer sold.
     pub retired: Vec<Retired>,
+    /// Plans in the order of the file.
+    pub plans: Vec<PlanTerms>,
+    /// Price lists in the order of the file.
+    pub lists: Vec<PriceList>,
     /// Who sells, as dashboard and statements name the seller.
     pub shop: Arc<Shop>,
     /// The cheapest input token of all that cost something; zero if none does.
     pub cheapest_input: Amount,
 }
 
-/// One published model and its route.
+/// The catalog at other prices, for the customers who have it.
 #[derive(Debug)]
+pub struct PriceList {
+    /// Its name.
+    pub name: String,
+    /// Whether it offers only the models that it names.
+    pub only: bool,
+    /// What it offers, at its prices.
+    pub catalog: Catalog,
+}
+
+/// One published model and its route.
+#[derive(Debug, Clone)]
 pub struct Model {
     /// Column "model".
     pub name: String,
@@ -41,7 +56,7 @@ pub struct Model {
     /// Column "provider".
     pub provider: String,
     /// Column "best path".
-    pub best_path: Family,
+    pub best_path: WirePath,
     /// Column "best environments".
     pub best_environments: Vec<String>,
     /// Column "service price".
@@ -52,6 +67,8 @@ pub struct Model {
     pub limits: ModelLimits,
     /// Accepted names that are never listed.
     pub aliases: Vec<String>,
+    /// Sold below what its targets cost, on purpose.
+    pub below_cost: bool,
     /// The targets that serve it, in the order in which they are tried.
     pub route: Arc<Route>,
 }
@@ -67,6 +84,8 @@ pub enum Capability {
     Streaming,
     /// May reason before it answers, whether asked to or not.
     Reasoning,
+    /// Makes vectors of texts, and nothing else.
+    Embeddings,
 }
 
 /// Sizes of a model; defaults are filled in.
@@ -74,7 +93,7 @@ pub enum Capability {
 pub struct ModelLimits {
     /// Tokens of input and output together.
     pub context: u64,
-    /// Most output tokens.
+    /// Most output tokens; none for a call.
     pub max_output: u32,
     /// Most reasoning tokens where reasoning comes beside an output limit.
     pub max_reasoning: Option<u32>,
@@ -111,6 +130,75 @@ pub enum Lookup<'a> {
 }
 
 impl Catalog {
+    /// The same with these models, without price lists.
+    pub(super) fn with(&self, models: Vec<Arc<Model>>) -> Self {
+        let mut by_name = HashMap::with_capacity(models.len());
+        for model in &models {
+            for name in std::iter::once(&model.slug).chain(&model.aliases) {
+                by_name.insert(name.clone(), Arc::clone(model));
+            }
+        }
+        // Of those that cost something: beside a model that is free any body would be affordable.
+        let inputs = models.iter().map(|model| model.price.base.input);
+        let cheapest_input = inputs
+            .filter(|input| *input > Amount::ZERO)
+            .min()
+            .unwrap_or_default();
+        Self {
+            models,
+            by_name,
+            retired: self.retired.clone(),
+            plans: self.plans.clone(),
+            lists: Vec::new(),
+            shop: Arc::clone(&self.shop),
+            cheapest_input,
+        }
+    }
+
+    /// What customers with this price list are offered, or with none; `None` if it is not here.
+    pub fn offered_to(&self, list: Option<&str>) -> Option<&Self> {
+        let Some(name) = list else {
+            return Some(self);
+        };
+        let list = self.lists.iter().find(|list| list.name == name)?;
+        Some(&list.catalog)
+    }
+
+    /// Names of lists that another catalog does not have.
+    pub(super) fn lists_not_in(&self, other: &Self) -> Vec<&str> {
+        let names = self.lists.iter().map(|list| &*list.name);
+        names.filter(|name| other.list(name).is_err()).collect()
+    }
+
+    /// The lists that another catalog has, too: name, and what each offers.
+    pub(super) fn lists_with<'a>(
+        &'a self,
+        other: &'a Self,
+    ) -> impl Iterator<Item = (&'a str, &'a Self, &'a Self)> {
+        self.lists.iter().filter_map(|list| {
+            let there = other.list(&list.name).ok()?;
+            Some((&*list.name, &list.catalog, &there.catalog))
+        })
+    }
+
+    /// Whether a model of a list is this catalog's, at its price.
+    pub(super) fn shares(&self, model: &Arc<Model>) -> bool {
+        let own = self.get(&model.slug);
+        own.is_some_and(|own| Arc::ptr_eq(own, model))
+    }
+
+    /// A price list.
+    ///
+    /// # Errors
+    /// That there is none of this name, and what to write instead.
+    pub fn list(&self, name: &str) -> Result<&PriceList, String> {
+        let found = self.lists.iter().find(|list| list.name == name);
+        found.ok_or_else(|| {
+            let names = self.lists.iter().map(|list| &*list.name);
+            absent("price list", name, &names.collect::<Vec<_>>())
+        })
+    }
+
     /// Looks up a name: slug, alias, retired slug, or unknown.
     pub fn find(&self, name: &str) -> Lookup<'_> {
         self.find_among(name, |_| true)
@@ -123,8 +211,8 @@ impl Catalog {
         }
         match self.retired.iter().find(|retired| retired.slug == name) {
             Some(retired) => {
-                let replacement = retired.replacement.as_deref();
-                Lookup::Retired(retired, replacement.filter(|slug| may_use(slug)))
+                let offered = |slug: &&str| self.by_name.contains_key(*slug) && may_use(slug);
+                Lookup::Retired(retired, retired.replacement.as_deref().filter(offered))
             }
             None => {
                 let slugs = self.models.iter().map(|model| model.slug.as_str());
@@ -153,13 +241,73 @@ impl Catalog {
         })
     }
 
+    /// What a plan sells.
+    ///
+    /// # Errors
+    /// Why it is not sold, and what to write instead.
+    pub fn plan(&self, name: &str) -> Result<&PlanTerms, String> {
+        let Some(terms) = self.plans.iter().find(|plan| plan.name == name) else {
+            let names = self.plans.iter().map(|plan| &*plan.name);
+            return Err(absent("plan", name, &names.collect::<Vec<_>>()));
+        };
+        match self.is_dead(terms) {
+            false => Ok(terms),
+            true => Err(format!(
+                "the plan `{name}` is not sold: all of its models are retired"
+            )),
+        }
+    }
+
+    /// Plans that are sold.
+    pub fn sold_plans(&self) -> impl Iterator<Item = &PlanTerms> {
+        self.plans.iter().filter(|terms| !self.is_dead(terms))
+    }
+
+    /// Plans that sell nothing, because all of their models are gone.
+    pub fn dead_plans(&self) -> impl Iterator<Item = &PlanTerms> {
+        self.plans.iter().filter(|terms| self.is_dead(terms))
+    }
+
+    fn is_dead(&self, terms: &PlanTerms) -> bool {
+        let gone = |slugs: &Vec<String>| slugs.iter().all(|slug| self.get(slug).is_none());
+        terms.models.as_ref().is_some_and(gone)
+    }
+
     /// A published model by its slug or an alias.
     pub fn get(&self, name: &str) -> Option<&Arc<Model>> {
         self.by_name.get(name)
     }
 }
 
+/// That there is nothing of this name, and what there is.
+fn absent(kind: &str, name: &str, names: &[&str]) -> String {
+    match (did_you_mean(name, names), names) {
+        (Some(near), _) => format!("the catalog has no {kind} `{name}`; did you mean `{near}`?"),
+        (None, []) => format!("the catalog has no {kind} `{name}`, and no other"),
+        (None, names) => format!(
+            "the catalog has no {kind} `{name}`; it has {}",
+            listed(names)
+        ),
+    }
+}
+
+impl PriceList {
+    /// The models whose prices are this list's own, and not those of the catalog around.
+    pub fn own<'a>(&'a self, around: &'a Catalog) -> impl Iterator<Item = &'a Arc<Model>> {
+        let models = self.catalog.models.iter();
+        models.filter(|model| !around.shares(model))
+    }
+}
+
 impl Model {
+    /// The same at another price.
+    pub(super) fn at(&self, price: Price) -> Self {
+        Self {
+            price,
+            ..self.clone()
+        }
+    }
+
     /// The abilities of a target of this model for requests of a family: the operator's settings, else the catalog's.
     pub fn abilities_of(&self, target: &Target, family: Family) -> Abilities {
         let (rates, known) = (&self.price.base, &target.fit.abilities);
@@ -191,14 +339,30 @@ impl Model {
 }
 
 impl Capability {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Vision,
+        Self::Tools,
+        Self::Streaming,
+        Self::Reasoning,
+        Self::Embeddings,
+    ];
+
+    /// The call that a model with this capability is for.
+    #[must_use]
+    pub fn call(self) -> Option<CallKind> {
+        CallKind::named(self.name())
+    }
+
     /// The word used in the catalog and in lists.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Vision => "vision",
             Self::Tools => "tools",
             Self::Streaming => "streaming",
             Self::Reasoning => "reasoning",
+            Self::Embeddings => CallKind::Embeddings.name(),
         }
     }
 }

@@ -9,13 +9,14 @@ use toml::de::{DeTable, DeValue};
 use super::{Endpoint, Library, LimitBinds, Preset, Provider};
 
 /// What a kind says of its service that no key of a provider can.
-const FACTS: [&str; 7] = [
+const FACTS: [&str; 8] = [
     "leave_out",
     "turn_members",
     "signed_calls",
     "refuses_nulls",
     "refuses_marks",
     "takes_reasoning",
+    "told_cost",
     "bills_writes",
 ];
 

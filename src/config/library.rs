@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{LazyLock, OnceLock};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::Source;
 use super::service::{LimitBinds, Speeds};
@@ -37,7 +37,7 @@ pub struct Service {
 }
 
 /// Something that was looked up.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourcedFact<T> {
     /// What was found.

@@ -32,7 +32,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 pub use abilities::TargetAbilities;
-pub use catalog::{Capability, Catalog, Lookup, Model, ModelLimits, Retired};
+pub use catalog::{Capability, Catalog, Lookup, Model, ModelLimits, PriceList, Retired};
 pub use environment::{
     is_set, log_as_json, log_filter, no_color, no_proxy, notify_socket, proxy, sudo_user,
 };
@@ -59,7 +59,7 @@ pub use routes::{
 pub use service::{LimitBinds, ServiceWords, Speeds};
 pub use shop::{OutOfBalanceStatus, Shop};
 pub use starter::Starter;
-pub use summary::{ModelSummary, ProviderSummary, RetiredSummary, Summary};
+pub use summary::{ModelSummary, PriceListSummary, ProviderSummary, RetiredSummary, Summary};
 pub use table::{TABLE_HEADINGS, TableRow, table_markdown};
 pub use webhooks::{EventFilter, Webhook, WebhookSecret};
 

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-use farebox_protocol::{AuthStyle, ChatLimit, Family};
+use farebox_protocol::{AuthStyle, ChatLimit, CostField, WirePath};
 use farebox_toml::KEYS;
 use serde::{Deserialize, Serialize};
 
-use super::library::Library;
+use super::library::{Library, SourcedFact};
 use super::starter::Starter;
 
 /// The words for `auth`.
@@ -18,6 +18,11 @@ pub(super) const AUTH_STYLES: [(&str, AuthStyle); 3] = [
     ("bearer", AuthStyle::Bearer),
     ("x-api-key", AuthStyle::ApiKey),
     ("api-key", AuthStyle::PlainApiKey),
+];
+/// The words for `told_cost`.
+const COST_FIELDS: [(&str, CostField); 2] = [
+    ("cost", CostField::Usd),
+    ("cost_in_usd_ticks", CostField::Ticks),
 ];
 /// The words for `chat_limit`.
 pub(super) const CHAT_LIMITS: [(&str, ChatLimit); 2] = [
@@ -76,6 +81,8 @@ pub struct Preset {
     /// Fields of classes that are pinned to the standard, because its accounts can be set to something else.
     #[serde(default)]
     pin: BTreeMap<String, String>,
+    /// The member of a usage in which it tells what an answer costs; `None` if it tells none.
+    told_cost: Option<SourcedFact<String>>,
     /// It bills cache writes above input.
     #[serde(default)]
     pub bills_writes: bool,
@@ -130,12 +137,10 @@ impl Preset {
         self.key.is_some()
     }
 
-    /// Families it serves.
-    pub fn speaks(&self) -> Vec<Family> {
-        Family::ALL
-            .into_iter()
-            .filter(|family| self.speaks.iter().any(|name| name == family.name()))
-            .collect()
+    /// Families and calls that it serves.
+    pub fn speaks(&self) -> Vec<WirePath> {
+        let says = |path: &WirePath| self.speaks.iter().any(|name| name == path.name());
+        WirePath::all().filter(says).collect()
     }
 
     /// How it expects its key; the family's default when `None`.
@@ -146,6 +151,12 @@ impl Preset {
     /// The chat field in which it reads an output limit.
     pub fn chat_limit(&self) -> ChatLimit {
         meaning(&CHAT_LIMITS, self.chat_limit.as_deref()).unwrap_or(ChatLimit::AsDeclared)
+    }
+
+    /// The member of a usage in which it tells what an answer costs.
+    pub fn cost_field(&self) -> Option<CostField> {
+        let told = self.told_cost.as_ref();
+        meaning(&COST_FIELDS, told.map(|fact| fact.is.as_str()))
     }
 
     /// Whether its chat/responses usage counts reasoning outside the output.
@@ -237,6 +248,15 @@ impl Preset {
             Some(offer) if offer.is_verified("price") => "cost = \"library\", ",
             _ => "",
         };
+        if model.call().is_some() {
+            let cost = cost.trim_end_matches(", ");
+            let comma = if cost.is_empty() { "" } else { ", " };
+            return format!(
+                "\n[[route]]\nslug    = \"{slug}\"\ntargets = [   # order = fallback order\n  \
+                 {{ provider = \"{provider}\", model = \"{}\"{comma}{cost} }},\n]\n",
+                model.upstream
+            );
+        }
         format!(
             "\n[[route]]\nslug    = \"{slug}\"\ntargets = [   # order = fallback order; abilities: what it can do with requests of other families\n  \
              {{ provider = \"{provider}\", model = \"{}\", {cost}abilities = {{ {} }} }},\n]\n",

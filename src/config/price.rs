@@ -100,6 +100,21 @@ impl Price {
 }
 
 impl Rates {
+    /// Those of what has an input and no output.
+    pub(super) fn of_input(input: Amount, per_request: Amount) -> Self {
+        Self {
+            input,
+            output: Amount::ZERO,
+            cache_read: input,
+            cache_write: input,
+            cache_write_1h: None,
+            cache_write_12h: None,
+            reasoning: Amount::ZERO,
+            per_image: Amount::ZERO,
+            per_request,
+        }
+    }
+
     /// The same with each rate of a token changed; `None` if one cannot be.
     pub(super) fn each_token(mut self, change: impl Fn(Amount) -> Option<Amount>) -> Option<Self> {
         let Self {
@@ -121,7 +136,7 @@ impl Rates {
         Some(self)
     }
 
-    fn dearer(&self, other: &Self) -> Self {
+    pub(super) fn dearer(&self, other: &Self) -> Self {
         Self {
             input: self.input.max(other.input),
             output: self.output.max(other.output),

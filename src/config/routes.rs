@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_ledger::Amount;
-use farebox_protocol::{AuthStyle, ChatLimit, Classes, Family, TargetFit, address, translate};
+use farebox_protocol::{
+    AuthStyle, CallKind, ChatLimit, Classes, Family, TargetFit, WirePath, address, translate,
+};
 use farebox_toml::HiddenText;
 
 use super::{LimitBinds, Preset, Price, ServiceWords, Speeds, TargetAbilities};
@@ -27,6 +29,8 @@ pub struct Route {
     pub translate: bool,
     /// Which targets are asked first.
     pub prefer: Prefer,
+    /// The call that its model is for: then it serves no family.
+    pub call: Option<CallKind>,
 }
 
 /// Which targets of a route are asked first.
@@ -60,17 +64,22 @@ impl ServedAs {
 
 impl Route {
     /// The targets that can serve callers of a family, in the order in which they are asked, each with a family for the request. A
-    /// foreign target appears once for each family that it speaks: the first one that can carry the request is used.
+    /// foreign target appears once for each family that it speaks: the first one that can carry the request is used. Those of a call are
+    /// asked as the caller's family.
     pub fn candidates(&self, caller: Family) -> Vec<(&Target, Family)> {
+        if let Some(call) = self.call {
+            let serving = |target: &&Target| target.provider.speaks.contains(&WirePath::Call(call));
+            let targets = self.targets.iter().filter(serving);
+            return targets.map(|target| (target, caller)).collect();
+        }
         let mut found = Vec::with_capacity(self.targets.len());
         for target in &self.targets {
-            let speaks = &target.provider.speaks;
-            if speaks.contains(&caller) {
+            let provider = &target.provider;
+            if provider.speaks_family(caller) {
                 found.push((target, caller));
             } else if self.translate {
-                let into = speaks
-                    .iter()
-                    .copied()
+                let into = provider
+                    .families()
                     .filter(|family| translate::is_translated(caller, *family));
                 found.extend(into.map(|family| (target, family)));
             }
@@ -102,6 +111,9 @@ impl Route {
 
     /// How callers of a family are served; `None` if they are not.
     pub fn serves(&self, caller: Family) -> Option<ServedAs> {
+        if self.call.is_some() {
+            return None;
+        }
         let candidates = self.candidates(caller);
         if candidates.iter().any(|(_, family)| *family == caller) {
             return Some(ServedAs::Direct);
@@ -190,8 +202,8 @@ pub struct Provider {
     pub endpoint: Endpoint,
     /// Whether it may be given addresses to fetch: one in a private network may not, unless the operator says so.
     pub takes_urls: bool,
-    /// Families it serves.
-    pub speaks: Vec<Family>,
+    /// Families and calls that it serves.
+    pub speaks: Vec<WirePath>,
     /// Its accounts; none only for a provider that needs no key.
     pub keys: ProviderKeys,
     /// How it expects its key; the family's default when `None`.
@@ -224,6 +236,18 @@ pub struct Provider {
     pub refuse_beta: Vec<String>,
     /// What its table says of the service.
     pub words: ServiceWords,
+}
+
+impl Provider {
+    /// The families that it serves, in the order of the file.
+    pub fn families(&self) -> impl Iterator<Item = Family> {
+        self.speaks.iter().filter_map(|path| path.family())
+    }
+
+    /// Whether it serves a family.
+    pub fn speaks_family(&self, family: Family) -> bool {
+        self.families().any(|spoken| spoken == family)
+    }
 }
 
 /// A provider's keys. Each stands for an account, whose number is its place here: a key that is replaced by another one keeps it.

@@ -3,7 +3,11 @@
 //! A target's own word wins over its provider's, and that over the library's. A server of the operator's own, of which nobody says
 //! anything, binds and stops, as servers that anybody can read do.
 
-use super::{Endpoint, Library, LimitBinds, Offer, Provider, Service, ServiceWords, Speeds};
+use farebox_protocol::CostField;
+
+use super::{
+    Endpoint, Library, LimitBinds, Offer, Preset, Provider, Service, ServiceWords, Speeds,
+};
 
 /// What is known of a target's service when all have been heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,6 +46,11 @@ impl Provider {
 
     fn listed(&self) -> Option<&'static Service> {
         Library::current().service(&self.preset?.name)
+    }
+
+    /// The member of a usage in which it tells what an answer costs: as its kind says, and else as routers do, and we.
+    pub fn cost_field(&self) -> Option<CostField> {
+        self.preset.map_or(Some(CostField::Usd), Preset::cost_field)
     }
 
     /// Whether somebody else runs it: a `kind` with keys, or an address outside private networks.

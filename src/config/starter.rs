@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use farebox_protocol::CallKind;
 use farebox_toml::KEYS;
 use serde::Deserialize;
 
@@ -26,7 +27,8 @@ pub struct Starter {
     classes: Option<ClassPrices>,
     /// Tokens of input and output together.
     pub context: u32,
-    /// Most tokens of output.
+    /// Most tokens of output; a call has none.
+    #[serde(default)]
     pub output: u32,
     /// Most tokens of reasoning, where they come beside the output.
     pub reasoning: Option<u32>,
@@ -34,6 +36,7 @@ pub struct Starter {
     pub pictures: Option<u32>,
     capabilities: Vec<String>,
     /// `abilities` of the target, without their braces.
+    #[serde(default)]
     pub abilities: String,
 }
 
@@ -75,6 +78,11 @@ impl Class {
 }
 
 impl Starter {
+    /// The call that it is for, if it is.
+    pub(super) fn call(&self) -> Option<CallKind> {
+        CallKind::named(&self.best_path)
+    }
+
     /// `[[model]]` under a slug, with rates as `fill` writes them.
     pub fn block(&self, slug: &str, aliases: &[&str], fill: impl Fn(&str) -> String) -> String {
         let aliases = match aliases {
@@ -117,7 +125,11 @@ impl Starter {
             Some(format!(", {name} = {tokens}"))
         });
         let more: String = more.collect();
-        format!("{{ context = {context}, max_output = {output}{more} }}")
+        let output = match self.output {
+            0 => String::new(),
+            _ => format!(", max_output = {output}"),
+        };
+        format!("{{ context = {context}{output}{more} }}")
     }
 
     /// Its rates, each as `fill` writes it, in the order of a price list.

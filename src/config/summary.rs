@@ -2,13 +2,14 @@
 //!
 //! It contains everything an operator may see of a running gateway, and no secret: keys and header values are only counted.
 
+use farebox_ledger::PlanTerms;
 use farebox_toml::redact;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{
-    Config, Endpoint, KeysBy, LimitBinds, Model, OnDisconnect, Prefer, Provider, ProviderKeys,
-    ProxyChoice, Route, ServiceWords, Shop, Target, TargetAbilities,
+    Catalog, Config, Endpoint, KeysBy, LimitBinds, Model, OnDisconnect, Prefer, PriceList,
+    Provider, ProviderKeys, ProxyChoice, Route, ServiceWords, Shop, Target, TargetAbilities,
 };
 
 /// A snapshot without its secrets.
@@ -20,6 +21,12 @@ pub struct Summary {
     pub models: Vec<ModelSummary>,
     /// Retired slugs and what replaces them.
     pub retired: Vec<RetiredSummary>,
+    /// Plans in the order of the file.
+    #[serde(default)]
+    pub plans: Vec<PlanTerms>,
+    /// Price lists in the order of the file.
+    #[serde(default)]
+    pub lists: Vec<PriceListSummary>,
     /// Providers in the order of the file.
     pub providers: Vec<ProviderSummary>,
     /// The seller; one that says nothing has none.
@@ -81,6 +88,17 @@ pub struct ModelSummary {
     pub policy: String,
 }
 
+/// One price list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PriceListSummary {
+    /// Its name.
+    pub name: String,
+    /// Whether it offers only the models that it names.
+    pub only: bool,
+    /// Slugs and prices of its own, in the order of the models.
+    pub prices: Vec<(String, String)>,
+}
+
 /// One retired slug.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RetiredSummary {
@@ -129,6 +147,13 @@ impl Config {
                     replacement: retired.replacement.clone(),
                 })
                 .collect(),
+            plans: self.catalog.plans.clone(),
+            lists: self
+                .catalog
+                .lists
+                .iter()
+                .map(|list| list_outline(list, &self.catalog))
+                .collect(),
             providers: self
                 .providers
                 .iter()
@@ -151,6 +176,17 @@ fn shop_outline(shop: &Shop) -> Option<ShopSummary> {
         privacy_url: shop.privacy_url.clone().unwrap_or_default(),
         out_of_balance_status: shop.out_of_balance_status.written(),
     })
+}
+
+fn list_outline(list: &PriceList, around: &Catalog) -> PriceListSummary {
+    let priced = list.own(around);
+    PriceListSummary {
+        name: list.name.clone(),
+        only: list.only,
+        prices: priced
+            .map(|model| (model.slug.clone(), model.price.shown()))
+            .collect(),
+    }
 }
 
 /// The sizes of a model, the optional ones only where they are set.

@@ -4,6 +4,7 @@
 
 mod damage;
 mod large;
+mod price_lists;
 mod service;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -16,7 +17,7 @@ impl Config {
     pub(crate) fn speaking(mut self, family: farebox_protocol::Family) -> Self {
         let only = |provider: &Provider| {
             Arc::new(Provider {
-                speaks: vec![family],
+                speaks: vec![family.into()],
                 ..provider.clone()
             })
         };
@@ -162,6 +163,7 @@ fn every_mistake_has_its_report() {
         Code::Unreadable,
         Code::PriceJump,
         Code::Vanished,
+        Code::LostPriceList,
         Code::SecretNotChecked,
         Code::MoreFindings,
         Code::Miscounting,
@@ -494,6 +496,34 @@ fn differences_are_rows() {
     let text = serde_json::to_string(&new).unwrap();
     assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), new);
     assert!(!text.contains("secret-0123") && !text.contains("team-0123456"));
+}
+
+#[test]
+fn a_plan_sells_what_replaces_a_retired_slug_and_none_without_models() {
+    let (catalog, routes) = pairs("valid").remove("full").unwrap();
+    let sold = load(&catalog, &routes, &secrets(false)).0.unwrap().catalog;
+    let narrowed = catalog.text.replace("\"alpha-1\", \"beta:free\", ", "");
+    let narrowed = load(
+        &Source::new("catalog.toml", narrowed),
+        &routes,
+        &secrets(false),
+    );
+    let narrowed = narrowed.0.unwrap().catalog;
+    let slugs = |catalog: &Catalog| catalog.plan("coder").unwrap().models.clone().unwrap();
+    assert_eq!(
+        slugs(&sold),
+        ["alpha-0", "alpha-1", "beta:free", "alpha-00"]
+    );
+    assert_eq!(slugs(&narrowed), ["alpha-0", "alpha-1", "alpha-00"]);
+    assert_eq!(sold.dead_plans().count(), 0);
+    let no = |catalog: &Catalog, name: &str| catalog.plan(name).unwrap_err();
+    assert!(no(&sold, "codr").ends_with("did you mean `coder`?"));
+    assert!(no(&sold, "gold").ends_with("it has `coder` and `free.30`"));
+
+    let (catalog, routes) = pairs("invalid").remove("w428-dead-plan").unwrap();
+    let dead = load(&catalog, &routes, &secrets(false)).0.unwrap().catalog;
+    assert_eq!(dead.dead_plans().count(), 1);
+    assert!(no(&dead, "coder").ends_with("all of its models are retired"));
 }
 
 #[test]

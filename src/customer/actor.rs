@@ -5,7 +5,7 @@ use farebox_ledger::key::Change;
 use farebox_ledger::{
     Act, Asked, Asker, CustomerAct, CustomerChange, ExpectedAct, Key, KeyChange, KeyId,
     KeySettings, Ledger, LedgerError, LinkToken, Membership, NewKey, NewLink, Operation, Outcome,
-    Perform, Posted, Redemption, SecretHash,
+    Perform, PlanAct, PlanChange, Posted, Redemption, SecretHash, SubscriptionId,
 };
 
 use crate::clock;
@@ -92,6 +92,21 @@ impl<'a> Actor<'a> {
         let change = CustomerChange {
             customer: self.key.customer.id,
             change,
+            act,
+        };
+        self.manage(change.into(), None).await.map(drop)
+    }
+
+    /// Asks that a subscription of the customer is renewed no more.
+    pub(super) async fn want_plan_end(
+        &self,
+        subscription: SubscriptionId,
+        act: Act,
+    ) -> Result<(), LedgerError> {
+        let change = PlanChange {
+            customer: self.key.customer.id,
+            subscription,
+            change: PlanAct::WantEnd,
             act,
         };
         self.manage(change.into(), None).await.map(drop)

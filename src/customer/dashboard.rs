@@ -25,7 +25,7 @@ use super::page::{self, DashboardView, setup::SetupQuery, voucher::Redeeming};
 use super::paper::{self, Paper};
 use super::redeem::NotRedeemed;
 use super::session;
-use super::{export, live, views};
+use super::{export, holdings, live, views};
 use crate::proxy::Failure;
 
 /// Content security policy: nothing from other origins, nothing inline, no framing.
@@ -221,6 +221,7 @@ impl Dashboard {
         match self.room {
             Room::View(view) if !view.is_for(&viewer.key) => self.only_owners(res),
             Room::View(DashboardView::Keys) => self.keys(&viewer, None, None, res).await?,
+            Room::View(DashboardView::Plans) => self.plans(&viewer, None, res).await?,
             Room::Key => self.keys(&viewer, named(req)?, None, res).await?,
             Room::Act(PostedForm::Owner(act)) => {
                 let fields = form.read().await?;
@@ -305,10 +306,22 @@ impl Dashboard {
         told: Option<&str>,
         res: &mut Response,
     ) -> Result<(), Failure> {
-        match views::keys(&self.context, viewer, one, told).await? {
+        match holdings::keys(&self.context, viewer, one, told).await? {
             Some(page) => html(res, if told.is_some() { 422 } else { 200 }, page),
             None => self.only_owners(res),
         }
+        Ok(())
+    }
+
+    /// An owner's plans; `told` is why a form was refused.
+    async fn plans(
+        &self,
+        viewer: &Viewer,
+        told: Option<&str>,
+        res: &mut Response,
+    ) -> Result<(), Failure> {
+        let page = holdings::plans(&self.context, &viewer.key, told).await?;
+        html(res, if told.is_some() { 422 } else { 200 }, page);
         Ok(())
     }
 
@@ -332,6 +345,7 @@ impl Dashboard {
             model: field("model"),
             limit: field("limit"),
             overlap: field("overlap"),
+            plan: field("plan"),
         };
         let target = named(req)?;
         match owner.act(form, target, &fields).await {
@@ -355,9 +369,13 @@ impl Dashboard {
                     page::signed_in(&shop, view, &viewer.key, None, &content),
                 );
             }
+            Ok(OwnerDeed::Done) if form == OwnerForm::EndPlan => see_other(res, "/dashboard/plans"),
             Ok(OwnerDeed::Done) => {
                 let one = target.map(|key| format!("/dashboard/keys/{key}"));
                 see_other(res, one.as_deref().unwrap_or("/dashboard/keys"));
+            }
+            Err(OwnerRefusal::Told(text)) if form == OwnerForm::EndPlan => {
+                self.plans(viewer, Some(&text), res).await?;
             }
             Err(OwnerRefusal::Told(text)) => self.keys(viewer, target, Some(&text), res).await?,
             Err(OwnerRefusal::Failed(failure)) => return Err(*failure),
@@ -402,7 +420,7 @@ impl Dashboard {
     }
 
     fn only_owners(&self, res: &mut Response) {
-        let text = "Payments, keys and caps are shown to the owner keys of a customer, and this is a member's. \
+        let text = "Payments, plans, keys and caps are shown to the owner keys of a customer, and this is a member's. \
                     Ask whoever gave you this key.";
         html(
             res,

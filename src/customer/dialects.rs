@@ -34,7 +34,7 @@ pub(super) struct Statement {
     pub(super) spendable: Amount,
     /// What is not yet charged of it, held or not.
     pub(super) remaining: Amount,
-    /// What of the balance nobody paid; of a member's nothing is said.
+    /// What of the balance nobody topped up; of a member's nothing is said.
     pub(super) granted: Amount,
     /// The cap of all models with least room.
     pub(super) cap: Option<Cap>,
@@ -72,13 +72,13 @@ impl Statement {
     }
 }
 
-/// What is left of grants that nobody paid, of what an owner sees.
+/// What is left of grants that nobody paid and of plans, of what an owner sees.
 fn granted(key: &Key) -> Amount {
     if !key.is_owner {
         return Amount::ZERO;
     }
     let usable = key.customer.grants.usable().into_iter();
-    let given = usable.filter(|grant| grant.kind == GrantKind::Promotional);
+    let given = usable.filter(|grant| grant.kind != GrantKind::Paid);
     Amount::checked_sum(given.map(|grant| grant.remaining)).unwrap_or_default()
 }
 

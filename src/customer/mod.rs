@@ -14,6 +14,7 @@ mod dialects;
 mod export;
 mod guesses;
 mod guest;
+mod holdings;
 mod live;
 mod newest;
 mod owner;

@@ -47,6 +47,8 @@ pub enum OwnerForm {
     EndAutoTopUp,
     /// A way to the seller's shop, as who this is.
     ToShop,
+    /// Renew a plan no more.
+    EndPlan,
 }
 
 /// What a form brought, each field empty if it did not.
@@ -60,6 +62,8 @@ pub(super) struct OwnerFields {
     pub(super) limit: String,
     /// `day`: the old secret works for another day.
     pub(super) overlap: String,
+    /// A subscription.
+    pub(super) plan: String,
 }
 
 /// What was done.
@@ -163,7 +167,8 @@ impl<'a> Owner<'a> {
             OwnerForm::Make
             | OwnerForm::LowBalance
             | OwnerForm::EndAutoTopUp
-            | OwnerForm::ToShop => return told("This form is about no key."),
+            | OwnerForm::ToShop
+            | OwnerForm::EndPlan => return told("This form is about no key."),
         };
         (self.actor)
             .change_key(key.id, change, act, expected)
@@ -181,6 +186,13 @@ impl<'a> Owner<'a> {
         let change = match form {
             OwnerForm::Make => return self.make(fields, act).await,
             OwnerForm::ToShop => return self.to_shop(act).await,
+            OwnerForm::EndPlan => {
+                let Ok(plan) = fields.plan.parse() else {
+                    return told("This is no plan of yours. Open the page again.");
+                };
+                self.actor.want_plan_end(plan, act).await?;
+                return Ok(OwnerDeed::Done);
+            }
             OwnerForm::EndAutoTopUp => CustomerAct::ClearAutoTopUp,
             OwnerForm::SetCap => CustomerAct::SetCap(cap(fields)?),
             OwnerForm::ClearCap => {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use farebox_ledger::{
     Amount, GrantId, GrantKind, GrantQuery, GrantRecord, JournalEntry, Key, Ledger, LedgerError,
-    MoneyPart,
+    MoneyPart, Plans,
 };
 
 use super::decimal_json::DecimalJson;
@@ -15,6 +15,8 @@ use super::decimal_json::DecimalJson;
 pub(super) struct ChargeSources {
     is_owner: bool,
     known: HashMap<GrantId, GrantRecord>,
+    /// What the customer has of plans.
+    plans: Plans,
 }
 
 impl ChargeSources {
@@ -23,6 +25,7 @@ impl ChargeSources {
         Self {
             is_owner: key.is_owner,
             known: HashMap::new(),
+            plans: key.customer.grants.plans.clone(),
         }
     }
 
@@ -73,15 +76,9 @@ impl ChargeSources {
     /// The parts of a charge, each as it was taken; none for a member, or if nothing was charged.
     fn parts(&self, entry: &JournalEntry) -> Vec<MoneyPart> {
         let taken = |amount: Amount| amount.checked_neg().unwrap_or_default();
-        let all = MoneyPart {
-            grant: None,
-            amount: taken(entry.amount),
-        };
+        let all = MoneyPart::of(None, taken(entry.amount));
         let mut parts: Vec<MoneyPart> = (entry.parts.iter())
-            .map(|part| MoneyPart {
-                grant: part.grant,
-                amount: taken(part.amount),
-            })
+            .map(|part| MoneyPart::of(part.grant, taken(part.amount)))
             .collect();
         if parts.is_empty() {
             parts.push(all);
@@ -125,15 +122,24 @@ impl ChargeSources {
         Some(parts.iter().map(part).collect::<Vec<_>>().join(", "))
     }
 
-    fn source(&self, part: &MoneyPart) -> &'static str {
+    fn source(&self, part: &MoneyPart) -> String {
         let Some(id) = part.grant else {
-            return "your balance";
+            return "your balance".to_owned();
         };
         let known = self.known.get(&id);
+        if known.is_some_and(|record| record.grant.kind == GrantKind::Plan) {
+            let Some(of) = self.plans.of_period(id).map(|of| &of.state) else {
+                return "a plan".to_owned();
+            };
+            let running = of.running.as_ref().filter(|running| running.grant == id);
+            let terms = running.map_or(&of.terms, |running| &running.terms);
+            return format!("your plan {}", terms.title);
+        }
         let reference = known.and_then(|record| record.reference.0.as_deref());
-        match reference {
+        let source = match reference {
             Some(name) if name.starts_with("voucher:") => "your voucher",
             Some(_) | None => "credit that you were given",
-        }
+        };
+        source.to_owned()
     }
 }

@@ -8,13 +8,11 @@ use farebox_ledger::{
 };
 use maud::Markup;
 
-use super::actor::Viewer;
 use super::constant::ConstantDocument;
 use super::context::Context;
 use super::newest::NewestRequests;
 use super::owner;
 use super::page::chart::Range;
-use super::page::keys::OwnerPage;
 use super::page::overview::Overview;
 use super::page::payments::OpenMoney;
 use super::page::requests::{KeyLabels, RequestFilter, RequestsPage};
@@ -27,7 +25,7 @@ use super::sources::ChargeSources;
 use crate::clock;
 use crate::config::{Model, Shop};
 use crate::paper;
-use crate::proxy::{Failure, record};
+use crate::proxy::{Failure, offered, record};
 
 /// Entries per read, and reads per page, when a filter rejects most of them.
 const LOOK: usize = 500;
@@ -90,8 +88,8 @@ pub(super) async fn view(
             let content = page::payments::page(&entries, &documents, &months, &open, clock::now());
             Ok(page::signed_in(&context.shop(), view, key, None, &content))
         }
-        // `keys` renders it, with what its forms say.
-        DashboardView::Keys => Err(Failure::Internal),
+        // `keys` and `plans` render them, with what their forms say.
+        DashboardView::Keys | DashboardView::Plans => Err(Failure::Internal),
         DashboardView::Setup => {
             let asked = |name: &str| query(name).unwrap_or_default();
             let asked = SetupQuery {
@@ -101,66 +99,12 @@ pub(super) async fn view(
             };
             Ok(setup(context, key, None, &asked))
         }
-        DashboardView::Models => Ok(page::signed_in(
-            &context.shop(),
-            view,
-            key,
-            None,
-            &page::models::page(&models(context, key)),
-        )),
-    }
-}
-
-/// The owner's view of all keys, or of one; with why a form was refused. `None` for a member.
-///
-/// # Errors
-/// 404 for another customer's key, 503 when the ledger cannot be read.
-pub(super) async fn keys(
-    context: &Context,
-    viewer: &Viewer,
-    one: Option<KeyId>,
-    problem: Option<&str>,
-) -> Result<Option<Markup>, Failure> {
-    let (ledger, own, now) = (context.ledger.as_ref(), &viewer.key, clock::now());
-    if !own.is_owner {
-        return Ok(None);
-    }
-    let month = Timestamp::from_millis(month_of(now).saturating_mul(3_600_000));
-    let models: Vec<String> = (models(context, own).iter())
-        .map(|model| model.slug.clone())
-        .collect();
-    let once = owner::once();
-    let page = OwnerPage {
-        own,
-        may_act: own.check_acts(now).is_ok(),
-        once: &once,
-        models: &models,
-        now,
-        has_shop: context.shop().pay_url.is_some(),
-        problem,
-    };
-    let content = match one {
-        Some(id) => {
-            let key = owner::key(ledger, own, id).await?;
-            let spent = ledger.spent_since(&[id], month).await?;
-            page::keys::one(page, &key, spent.first().copied().unwrap_or_default())
+        DashboardView::Models => {
+            offered(&context.config.current(), key)?;
+            let content = page::models::page(&models(context, key));
+            Ok(page::signed_in(&context.shop(), view, key, None, &content))
         }
-        None => {
-            let keys = owner::keys(ledger, own, now).await?;
-            let ids: Vec<KeyId> = keys.iter().map(|key| key.id).collect();
-            let spent = ledger.spent_since(&ids, month).await?;
-            let keys: Vec<(Key, Amount)> = keys.into_iter().zip(spent).collect();
-            page::keys::list(page, &keys)
-        }
-    };
-    let shop = context.shop();
-    Ok(Some(page::signed_in(
-        &shop,
-        DashboardView::Keys,
-        own,
-        None,
-        &content,
-    )))
+    }
 }
 
 /// What is on sale, for everybody.
@@ -485,6 +429,7 @@ async fn payments(ledger: &dyn Ledger, key: &Key) -> Result<Vec<JournalEntry>, L
         if matches!(
             act.act.as_str(),
             "create"
+                | "begin_period"
                 | "top_up"
                 | "adjust"
                 | "grant"
@@ -505,23 +450,13 @@ async fn payments(ledger: &dyn Ledger, key: &Key) -> Result<Vec<JournalEntry>, L
     Ok(found)
 }
 
-/// The published models that this key may use.
-fn models(context: &Context, key: &Key) -> Vec<Arc<Model>> {
-    let may_use = |model: &&Arc<Model>| {
-        key.settings
-            .models
-            .as_ref()
-            .is_none_or(|slugs| slugs.contains(&model.slug))
-    };
-    context
-        .config
-        .current()
-        .catalog
-        .models
-        .iter()
-        .filter(may_use)
-        .cloned()
-        .collect()
+/// The models that this key may use, at its prices; none where those are not known.
+pub(super) fn models(context: &Context, key: &Key) -> Vec<Arc<Model>> {
+    let config = context.config.current();
+    let models = offered(&config, key).map(|catalog| catalog.models.iter());
+    let models = models.into_iter().flatten();
+    let may_use = models.filter(|model| key.settings.allows(&model.slug));
+    may_use.cloned().collect()
 }
 
 /// The set-up view, with the result of checking the key.

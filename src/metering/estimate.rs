@@ -14,6 +14,8 @@ const PER_MESSAGE: u64 = 4;
 const PER_TOOL: u64 = 8;
 /// Tokens that frame the whole prompt.
 const PER_PROMPT: u64 = 8;
+/// Tokens that a model may put around each text of a call.
+const AROUND: u64 = 2;
 /// The highest count for one picture under the published rules.
 const LARGEST_PICTURE: u64 = 1_600;
 /// A picture with `detail: original`.
@@ -101,7 +103,11 @@ pub fn input(content: &Content, limits: &ModelLimits) -> Estimate {
         bound: if unread {
             context
         } else {
-            fixed.saturating_add(bytes).min(context)
+            let around = around(content);
+            fixed
+                .saturating_add(bytes)
+                .saturating_add(around)
+                .min(context)
         },
         known,
         most: if unread {
@@ -130,11 +136,20 @@ fn claimable(content: &Content, limits: &ModelLimits) -> u64 {
         .filter_map(|document| document.tokens);
     let documents = documents.map(|tokens| tokens.saturating_mul(DOCUMENT_CLAIM));
     framing(content)
+        .saturating_add(around(content))
         .saturating_add(ADDED)
         .saturating_add(pictures.chain(documents).fold(0, u64::saturating_add))
 }
 
+/// The most that a model puts around the texts of a call; most put nothing there.
+pub(super) fn around(content: &Content) -> u64 {
+    AROUND.saturating_mul(u64::from(content.inputs))
+}
+
 fn framing(content: &Content) -> u64 {
+    if content.inputs > 0 {
+        return content.tokens;
+    }
     PER_PROMPT
         .saturating_add(PER_MESSAGE.saturating_mul(u64::from(content.messages)))
         .saturating_add(PER_TOOL.saturating_mul(u64::from(content.tools)))

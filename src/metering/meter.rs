@@ -13,8 +13,10 @@ mod steps;
 use std::sync::Arc;
 use std::time::Duration;
 
-use farebox_ledger::{Amount, BillLine, Evidence, Usage, UsageKind};
-use farebox_protocol::{FrameFacts, SaidClasses, TextSize, UsageReading, WireUsage};
+use farebox_ledger::{Amount, BillLine, Evidence, ToldCost, Usage, UsageKind};
+use farebox_protocol::{
+    CostField, FrameFacts, SaidClasses, SaidCosts, TextSize, UsageReading, WireUsage,
+};
 
 use super::rates::USUAL_SPEED;
 use super::{counts, estimate, price};
@@ -42,8 +44,9 @@ pub struct Meter {
     reasoning_outside: bool,
     /// What the answer has said about its class.
     said: SaidClasses,
-    /// What the answer says that it costs, in picodollars.
-    provider_cost: Option<i64>,
+    /// What the answer says about its cost, and where its service tells it.
+    costs: SaidCosts,
+    cost_field: Option<CostField>,
     /// Some step of the answer was another model's.
     other_models: bool,
     /// Whether the customer may have asked for an answer without text.
@@ -140,7 +143,8 @@ impl Meter {
             input_known: None,
             reasoning_outside: false,
             said: SaidClasses::default(),
-            provider_cost: None,
+            costs: SaidCosts::default(),
+            cost_field: None,
             other_models: false,
             silence_asked: false,
             shown: TextSize::default(),
@@ -178,15 +182,33 @@ impl Meter {
         self.reasoning_outside = outside;
     }
 
+    /// Sets where the answering provider tells what an answer costs; `None` if it does not.
+    pub fn cost_field(&mut self, field: Option<CostField>) {
+        self.cost_field = field;
+    }
+
     /// Notes that an answer without text may be the customer's doing: stop strings in the request, or an output limit used up by
     /// reasoning. Then the prompt is charged whether or not the provider reports a count.
     pub fn ask_silence(&mut self) {
         self.silence_asked = true;
     }
 
-    /// What the answer says that it costs, in picodollars.
-    pub fn provider_cost(&self) -> Option<i64> {
-        self.provider_cost
+    /// What the answer says that it costs.
+    pub fn told_cost(&self) -> ToldCost {
+        match self.said_cost() {
+            Some(Ok(picos)) => ToldCost::Amount(Amount::from_picos(picos)),
+            Some(Err(_)) => ToldCost::Unreadable,
+            None => ToldCost::Nothing,
+        }
+    }
+
+    /// The same in its words, if they are no amount.
+    pub fn unread_cost(&self) -> Option<&str> {
+        self.said_cost()?.err()
+    }
+
+    fn said_cost(&self) -> Option<Result<i64, &str>> {
+        self.costs.told(self.cost_field?)
     }
 
     /// Whether another model made some of the answer.
@@ -229,7 +251,7 @@ impl Meter {
     pub fn report(&mut self, wire: &WireUsage, last: bool) {
         self.reasoning_outside |= wire.total_has_reasoning_outside();
         self.hear(&wire.said);
-        self.provider_cost = wire.provider_cost.or(self.provider_cost);
+        self.costs.merge(&wire.costs);
         self.other_models |= wire.other_models;
         let (counted, further) = match wire.reading(self.reasoning_outside) {
             UsageReading::Missing => return,

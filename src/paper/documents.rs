@@ -1,10 +1,11 @@
 //! Receipts and corrections: what they say and how they are numbered. Pure: the same events give the same documents.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use farebox_ledger::{
-    Amount, CustomerId, Gross, PaidSum, PersonalData, Registers, ReversalKind, Timestamp,
-    is_same_reference,
+    Amount, CustomerId, Gross, PaidSum, PersonalData, Registers, ReversalKind, SubscriptionState,
+    Timestamp, is_same_reference,
 };
 use serde_json::Value;
 
@@ -25,6 +26,41 @@ impl PaperKind {
             Self::Receipt => "receipt",
             Self::Correction => "correction",
         }
+    }
+}
+
+/// The periods of a plan that a payment bought, as they were sold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PaperPlan {
+    /// What people call the plan.
+    pub title: String,
+    /// The number of the first period.
+    pub first: u32,
+    /// That of the last.
+    pub last: u32,
+    /// When they begin, if nothing stops their time.
+    pub begins: Timestamp,
+    /// And end.
+    pub ends: Timestamp,
+}
+
+/// `Coder, monthly, period 3: 2027-01-30 to 2027-02-28`.
+impl fmt::Display for PaperPlan {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            title,
+            first,
+            last,
+            begins,
+            ends,
+        } = self;
+        match first == last {
+            true => write!(out, "{title}, period {first}")?,
+            false => write!(out, "{title}, periods {first} to {last}")?,
+        }
+        let day = |at: &Timestamp| at.to_string().split('T').next().map(str::to_owned);
+        let [begins, ends] = [begins, ends].map(|at| day(at).unwrap_or_default());
+        write!(out, ": {begins} to {ends}")
     }
 }
 
@@ -49,8 +85,10 @@ pub struct PaperDocument {
     pub gross: i64,
     /// The tax in it.
     pub tax: i64,
-    /// What was credited; negative for what was taken or is claimed.
+    /// What was credited, of periods what they give; negative for what was taken or is claimed.
     pub credit: Amount,
+    /// What of a plan was paid.
+    pub plan: Option<PaperPlan>,
     /// The receipt that a correction corrects.
     pub corrects: Option<String>,
     /// Why a correction was made: `refund`, `dispute` or `dispute_won`.
@@ -84,6 +122,8 @@ pub(super) enum PaperWhat {
         paid: PaidSum,
         credit: Amount,
     },
+    /// What it bought of a plan.
+    Sold { payment: String, plan: PaperPlan },
     /// Something of a payment went back, so far.
     Told {
         payment: String,
@@ -94,7 +134,8 @@ pub(super) enum PaperWhat {
 
 impl PaperWhat {
     pub(super) fn is_about(&self, reference: &str) -> bool {
-        let (Self::Paid { payment, .. } | Self::Told { payment, .. }) = self;
+        let (Self::Paid { payment, .. } | Self::Sold { payment, .. } | Self::Told { payment, .. }) =
+            self;
         is_same_reference(payment, reference)
     }
 }
@@ -108,6 +149,7 @@ struct PaymentPaper {
     /// What of it documents say has gone back.
     documented: Registers,
     last: Option<&'static str>,
+    plan: Option<PaperPlan>,
 }
 
 /// A customer's events, becoming documents.
@@ -155,11 +197,21 @@ impl PaperTrail {
                     gross: paid.gross.parts(),
                     tax: paid.tax.parts(),
                     credit,
+                    plan: None,
                     corrects: None,
                     reason: None,
                 });
                 self.known(&payment).receipt = Some((number, paid, credit));
                 self.correct(&payment, event.at);
+            }
+            // Told behind its payment, of which a correction may be written by then.
+            PaperWhat::Sold { payment, plan } => {
+                for document in &mut self.documents {
+                    if is_same_reference(&document.payment, &payment) {
+                        document.plan = Some(plan.clone());
+                    }
+                }
+                self.known(&payment).plan = Some(plan);
             }
             PaperWhat::Told {
                 payment,
@@ -193,7 +245,7 @@ impl PaperTrail {
         };
         let (before, after) = (known.documented, known.registers);
         known.documented = after;
-        let reason = known.last;
+        let (reason, plan) = (known.last, known.plan.clone());
         let gone = |registers: Registers| registers.reversed(paid.gross).parts();
         let gross = gone(before).saturating_sub(gone(after));
         if gross == 0 {
@@ -213,6 +265,7 @@ impl PaperTrail {
             gross,
             tax: tax(before).saturating_sub(tax(after)),
             credit: due(before).checked_sub(due(after)).unwrap_or_default(),
+            plan,
             corrects: Some(receipt),
             reason,
         });
@@ -274,6 +327,24 @@ pub(super) fn top_up(details: &Value) -> Option<PaperWhat> {
         payment: text(details, "reference")?,
         paid,
         credit,
+    })
+}
+
+/// Periods of a plan that a payment bought, beside it.
+pub(super) fn sold(details: &Value, at: Timestamp) -> Option<PaperWhat> {
+    let state = details.get("subscription")?.clone();
+    let state: SubscriptionState = serde_json::from_value(state).ok()?;
+    let sale = state.sold.last()?;
+    let (first, begins, ends) = state.ahead(at).pop()?;
+    Some(PaperWhat::Sold {
+        payment: sale.payment.clone()?,
+        plan: PaperPlan {
+            title: sale.terms.title.clone(),
+            first,
+            last: first.saturating_add(sale.count.saturating_sub(1)),
+            begins,
+            ends,
+        },
     })
 }
 

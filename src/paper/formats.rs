@@ -10,9 +10,9 @@ use super::documents::{PaperDocument, signed};
 use crate::config::Shop;
 
 /// The columns of receipts and corrections.
-pub const DOCUMENT_COLUMNS: [&str; 13] = [
+pub const DOCUMENT_COLUMNS: [&str; 14] = [
     "number", "kind", "at", "customer", "payment", "currency", "net", "tax", "gross", "credit",
-    "corrects", "name", "address",
+    "corrects", "name", "address", "plan",
 ];
 
 /// The columns of a statement: one figure a row, then one row for each model and class.
@@ -39,6 +39,7 @@ pub fn document_json(document: &PaperDocument, shop: &Shop) -> Value {
         tax: signed(document.tax),
         gross: signed(document.gross),
         credit: SignedUsd(document.credit),
+        plan: document.plan.as_ref().map(ToString::to_string),
         corrects: document.corrects.clone(),
         reason: document.reason.map(str::to_owned),
     })
@@ -63,6 +64,11 @@ pub fn document_row(document: &PaperDocument) -> Vec<String> {
         document.corrects.clone().unwrap_or_default(),
         name.unwrap_or_default(),
         address.unwrap_or_default(),
+        document
+            .plan
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
     ]
 }
 

@@ -14,7 +14,7 @@ use farebox_ledger::{
 };
 use serde_json::Value;
 
-pub use documents::{PaperDocument, PaperKind};
+pub use documents::{PaperDocument, PaperKind, PaperPlan};
 use documents::{PaperEvent, PaperTrail, PaperWhat};
 pub use formats::{
     DOCUMENT_COLUMNS, STATEMENT_COLUMNS, document_json, document_row, documents_csv, statement_csv,
@@ -183,6 +183,7 @@ async fn events_of(ledger: &dyn Ledger, act: &AuditRecord) -> Result<Vec<PaperEv
     let event = match act.act.as_str() {
         "create" => documents::first_credit(&details),
         "top_up" => documents::top_up(&details),
+        "sell_plan" => documents::sold(&details, act.at),
         "reverse" => documents::told(&details),
         "assign" => return assigned(ledger, act, &details).await,
         _ => None,

@@ -31,6 +31,7 @@ pub fn document_part(document: &PaperDocument, shop: &Shop) -> Markup {
                 @if let Some(corrects) = &document.corrects { dt { "Corrects" } dd { (corrects) } }
                 @if let Some(reason) = document.reason { dt { "Why" } dd { (words(reason)) } }
                 dt { "Payment" } dd { code { (document.payment) } }
+                @if let Some(plan) = &document.plan { dt { "Plan" } dd { (plan) } }
             }
             table.lines {
                 caption.hidden { "Amounts" }
@@ -38,7 +39,7 @@ pub fn document_part(document: &PaperDocument, shop: &Shop) -> Markup {
                     tr { th scope="row" { "Net" } td.number { (signed(document.net())) " " (currency) } }
                     tr { th scope="row" { "Tax" } td.number { (signed(document.tax)) " " (currency) } }
                     tr.sum { th scope="row" { "Total" } td.number { (signed(document.gross)) " " (currency) } }
-                    tr { th scope="row" { "Credit" } td.number { (document.credit) " USD" } }
+                    tr { th scope="row" { @if document.plan.is_some() { "Allowance" } @else { "Credit" } } td.number { (document.credit) " USD" } }
                 }
             }
         }

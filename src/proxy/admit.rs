@@ -323,7 +323,7 @@ fn new_hold(prepared: &PreparedRequest, ways: Vec<HoldWay>) -> NewHold {
         key: request.key,
         ways,
         slug: prepared.model.slug.clone(),
-        family: request.family.name().to_owned(),
+        family: request.path_name().to_owned(),
         // Not the arrival time: the body may have arrived slowly, and the key may have expired meanwhile.
         at: clock::now(),
     }

@@ -36,6 +36,20 @@ impl ToldCap {
             Scope::Key(_) => "key",
             Scope::Customer(_) => "customer",
         };
+        if let (Some(plan), true) = (&self.reached.plan, self.has_sums) {
+            return json!({
+                "scope": scope,
+                "plan": plan.plan,
+                "per": plan.per,
+                "limit": plan.limit,
+                "spent": spent,
+                "held": held,
+                "resets_at": resets_at,
+            });
+        }
+        if self.reached.plan.is_some() {
+            return json!({ "scope": scope, "resets_at": resets_at });
+        }
         if self.has_sums {
             return json!({
                 "scope": scope,
@@ -57,23 +71,14 @@ impl ToldCap {
 
     /// What it has room for, in words.
     fn words(&self) -> String {
-        let CapReached {
-            scope,
-            cap,
-            room,
-            spent,
-            held,
-            ..
-        } = &self.reached;
-        let held = format!("held by running requests {held} USD");
-        match (scope, self.has_sums) {
+        let (what, room, spent) = (self.reached.what(), self.reached.room, self.reached.spent);
+        let held = format!("held by running requests {} USD", self.reached.held);
+        match (self.reached.scope, self.has_sums) {
             (Scope::Key(_), _) => {
-                format!("the key's cap of {cap} has room for {room} USD, spent {spent} USD, {held}")
+                format!("the key's {what} has room for {room} USD, spent {spent} USD, {held}")
             }
             (Scope::Customer(_), true) => {
-                format!(
-                    "the account's cap of {cap} has room for {room} USD, spent {spent} USD, {held}"
-                )
+                format!("the account's {what} has room for {room} USD, spent {spent} USD, {held}")
             }
             (Scope::Customer(_), false) => {
                 format!("a limit of this account has room for {room} USD")

@@ -25,6 +25,9 @@ const FLAGS: &str = farebox_protocol::messages::FLAGS_HEADER;
 /// [`Failure::BadRequest`].
 pub(super) fn check(model: &Model, family: Family, seen: &Inspection) -> Result<(), Failure> {
     check_fields(model, family, seen)?;
+    if model.route.call.is_some() {
+        return Ok(());
+    }
     check_abilities(model, family, seen)?;
     check_sizes(model, family, seen)?;
     check_prices(model, family, seen)
@@ -32,13 +35,10 @@ pub(super) fn check(model: &Model, family: Family, seen: &Inspection) -> Result<
 
 /// Refuses a field that no target of the model may be sent.
 fn check_fields(model: &Model, family: Family, seen: &Inspection) -> Result<(), Failure> {
+    let candidates = model.route.candidates(family);
     let providers = || {
-        model
-            .route
-            .targets
-            .iter()
-            .map(|target| &target.provider)
-            .filter(|one| one.speaks.contains(&family))
+        let own = candidates.iter().filter(|(_, asked)| *asked == family);
+        own.map(|(target, _)| &target.provider)
     };
     // If no target speaks the caller's family, the translation decides about fields.
     let translated = || providers().next().is_none() && model.route.serves(family).is_some();
@@ -199,7 +199,7 @@ pub(super) fn check_flags(
             .targets
             .iter()
             .map(|target| &target.provider)
-            .filter(|one| one.speaks.contains(&family))
+            .filter(|one| one.speaks_family(family))
     };
     let refused = |flag: &str| {
         providers().any(|provider| provider.refuse_beta.iter().any(|other| covers(other, flag)))

@@ -80,6 +80,8 @@ pub enum Failure {
     GivenUp(GivenUp),
     /// The ledger cannot be written, and why; customers are not told.
     Ledger(LedgerError),
+    /// The customer has a price list that this gateway's catalog does not.
+    PriceListUnknown,
     /// Too many bytes in flight.
     Overloaded,
     /// Our own fault.
@@ -106,7 +108,8 @@ impl Failure {
             available,
             held,
             cap: None,
-            affordable_output: Some(affordable_output),
+            // What has no price has no number.
+            affordable_output: Some(affordable_output).filter(|tokens| *tokens < u64::MAX),
             remedy,
             limit_field,
             seller: None,
@@ -235,7 +238,7 @@ impl Failure {
             Self::OutOfBalance(_) => Case::OutOfBalance,
             Self::BalanceInUse(_) => Case::BalanceInUse,
             Self::NoTarget(_) | Self::GivenUp(_) => Case::NoTarget,
-            Self::Ledger(_) | Self::Overloaded => Case::Unavailable,
+            Self::Ledger(_) | Self::PriceListUnknown | Self::Overloaded => Case::Unavailable,
             Self::Internal => Case::Internal,
         }
     }
@@ -271,6 +274,7 @@ impl Failure {
             Self::NoTarget(_) => "upstream_unavailable",
             Self::GivenUp(_) => "given_up",
             Self::Ledger(_) => "ledger_unavailable",
+            Self::PriceListUnknown => "price_list_unknown",
             Self::Overloaded => "overloaded",
             Self::Internal => "internal",
         }
@@ -307,6 +311,7 @@ impl Failure {
             | Self::CustomerState(_)
             | Self::ModelNotAllowed(_)
             | Self::NoRequest(_)
+            | Self::PriceListUnknown
             | Self::ExposureLimit(_) => ErrorBody {
                 code: words.code.map(|_| self.reason().to_owned()),
                 ..ours
@@ -353,9 +358,10 @@ impl Failure {
             Self::NoTarget(wait) => {
                 vec![("retry-after", wait.map_or_else(|| "5".to_owned(), seconds))]
             }
-            Self::Ledger(_) | Self::Overloaded | Self::ExposureLimit(None) => {
-                vec![("retry-after", "5".to_owned())]
-            }
+            Self::Ledger(_)
+            | Self::PriceListUnknown
+            | Self::Overloaded
+            | Self::ExposureLimit(None) => vec![("retry-after", "5".to_owned())],
             _ => Vec::new(),
         }
     }
@@ -405,6 +411,7 @@ impl Failure {
                 "the answer was given up: {why}; what was made until then is charged; ask with \"stream\": true, or for less output"
             ),
             Self::Ledger(_) => "billing is unavailable at the moment, so no request is served; try again later".to_owned(),
+            Self::PriceListUnknown => "the prices of this account are not known here, so no request is served; ask the seller of this key".to_owned(),
             Self::Overloaded => "the gateway is overloaded at the moment; try again later".to_owned(),
             Self::Internal => "something went wrong on our side; nothing was charged".to_owned(),
         }

@@ -43,7 +43,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use farebox_ledger::{CustomerId, Key, KeyId, OperationId, SharedLedger, Timestamp};
-use farebox_protocol::Family;
+use farebox_protocol::{CallKind, Family, WirePath};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -62,6 +62,7 @@ pub use failure::Failure;
 use farebox_door::byte_room::ByteShare;
 pub use items::AnswerItems;
 pub use pins::Pins;
+pub use prepare::offered;
 use rate_limit::Pass;
 pub use record::{Observer, Origin, Record, RefusedFacts, Told};
 use relay::AnswerRelay;
@@ -118,8 +119,10 @@ pub struct Request {
     pub work: Work,
     /// The memory reserved for the body; released with the body.
     pub room: Option<ByteShare>,
-    /// The path's family.
+    /// The path's family; of a call the one whose keys and errors it has.
     pub family: Family,
+    /// What it asks for, if it is no conversation.
+    pub call: Option<CallKind>,
     /// The body as received.
     pub body: Bytes,
     /// The headers that may go upstream: lower-case name and value.
@@ -139,6 +142,17 @@ pub struct Request {
 }
 
 impl Request {
+    /// The path on which it came.
+    fn path(&self) -> WirePath {
+        let family = WirePath::Family(self.family);
+        self.call.map_or(family, WirePath::Call)
+    }
+
+    /// What it is called in the journal.
+    fn path_name(&self) -> &'static str {
+        self.path().name()
+    }
+
     const fn payer(&self) -> Payer {
         Payer {
             customer: self.customer,

@@ -71,7 +71,7 @@ impl MoneyRoom {
             None => Self {
                 available,
                 held,
-                cap: None,
+                cap: customer.plan_limit(slug).map(Box::new),
                 account: None,
             },
             Some((scope, counted)) => Self {
@@ -123,6 +123,8 @@ impl MoneyRoom {
     pub(super) fn bottleneck(&self) -> Bottleneck {
         match self.cap.as_deref() {
             None => Bottleneck::Purse,
+            // What a plan has comes back with the purse.
+            Some(CapReached { plan: Some(_), .. }) => Bottleneck::Purse,
             Some(CapReached { scope, cap, .. }) => {
                 Bottleneck::Cap(*scope, cap.interval, cap.model.clone())
             }

@@ -30,9 +30,9 @@ pub(super) struct BrokenAnswer;
 /// The counts of a settled answer, as its last frames print them.
 pub(super) struct SettledCounts<'a> {
     pub(super) usage: &'a ReportedUsage,
-    /// What is charged, if the customer asked for it.
+    /// What is charged, unless the customer wants no `usage.cost`.
     pub(super) charge: Option<Amount>,
-    /// What of it the customer asked to read.
+    /// What of it the customer reads.
     pub(super) wish: UsageWish<'a>,
     /// They are not the target's, which counted nothing or what cannot be.
     pub(super) ours: bool,
@@ -94,7 +94,7 @@ pub(super) fn of(admitted: &mut Admitted) -> Box<dyn Outlet> {
             asked: seen.model.as_str().into(),
             name: json::quoted(&seen.model).into_boxed_str(),
             writer: admitted.request.family.protocol().writer(),
-            shows_usage: seen.asks_usage || seen.asks_cost,
+            shows_usage: seen.asks_usage,
         }),
     }
 }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use farebox_ledger::Key;
 use farebox_protocol::inspect::model_named;
 use farebox_protocol::translate::{self, Losses, Unsealed};
-use farebox_protocol::{BadRequest, Family, Inspection};
+use farebox_protocol::{BadRequest, Family, Inspection, WirePath};
 
 use super::bodies::{self, RequestBodies};
 use super::conversation::ConversationOf;
@@ -17,7 +17,7 @@ use super::{
     Failure, Proxy, RefusedFacts, Request, capabilities, classes, documents, holder, prompt,
 };
 use crate::clock;
-use crate::config::{Config, Lookup, Model, Target};
+use crate::config::{Catalog, Config, Lookup, Model, Target};
 use crate::metering::{Ask, Estimate};
 use crate::upstream::{AskOrder, TargetOperation, UpstreamCall};
 
@@ -68,7 +68,9 @@ pub(super) async fn prepare(
         read = inspect(&mut request).await?;
     }
     let (seen, marks) = read.map_err(|bad| unreadable(bad, &request.body, &config, known))?;
-    let model = resolve(&config, &seen.model, key, request.family, known)?;
+    let path = request.path();
+    let model = resolve(&config, &seen.model, key, path, known)?;
+    let model = for_batch(model, &seen);
     check(&model, &request, &seen)?;
     // Answers repeat parts of the request, so translations read it as the customer sent it.
     let original = request.body.clone();
@@ -129,7 +131,11 @@ async fn choose(
         tokens,
         request: u64::from_be_bytes([a, b, c, d, e, f, g, h]),
     };
-    let conversation = of.find(&mut request.work).await?;
+    let mut conversation = of.find(&mut request.work).await?;
+    // A call belongs to none, so that its customer's are spread.
+    if let Some(conversation) = conversation.as_mut().filter(|_| request.call.is_some()) {
+        conversation.whole = conversation.request;
+    }
     let (family, payer) = (request.family, holder(request.customer));
     let call = UpstreamCall {
         last: bodies::last_family(seen),
@@ -179,8 +185,14 @@ async fn measure(
 async fn inspect(
     request: &mut Request,
 ) -> Result<Result<(Inspection, Option<Unsealed>), BadRequest>, Failure> {
-    let (family, body) = (request.family, request.body.clone());
+    let (path, body) = (request.path(), request.body.clone());
     let reading = move || {
+        let family = match path {
+            WirePath::Family(family) => family,
+            WirePath::Call(call) => {
+                return Ok((call.dialect().inspect(&body, clock::seed())?, None));
+            }
+        };
         let seen = family.protocol().inspect(&body, clock::seed())?;
         let marks = translate::cut_marks(family, &body, seen.thinking_budget.is_some());
         Ok((seen, marks))
@@ -213,17 +225,27 @@ pub(super) fn unreadable(
     Failure::BadRequest(bad)
 }
 
+/// What a key's customer is offered, at its prices: everything that it is told and charged goes by this.
+///
+/// # Errors
+/// [`Failure::PriceListUnknown`] for a customer with a price list that is not in the catalog: it is never served at other prices.
+pub fn offered<'a>(config: &'a Config, key: &Key) -> Result<&'a Catalog, Failure> {
+    let offered = config
+        .catalog
+        .offered_to(key.customer.settings.price_list.as_deref());
+    offered.ok_or(Failure::PriceListUnknown)
+}
+
 /// The model that a name means on this path and for this key.
 pub(super) fn resolve(
     config: &Config,
     name: &str,
     key: &Key,
-    family: Family,
+    path: impl Into<WirePath>,
     known: &mut RefusedFacts,
 ) -> Result<Arc<Model>, Failure> {
-    let found = config
-        .catalog
-        .find_among(name, |slug| key.settings.allows(slug));
+    let path = path.into();
+    let found = offered(config, key)?.find_among(name, |slug| key.settings.allows(slug));
     known.model(name, &found);
     let model = match found {
         Lookup::Found(model) => model,
@@ -232,11 +254,37 @@ pub(super) fn resolve(
     if !key.settings.allows(&model.slug) {
         return Err(Failure::ModelNotAllowed(model.slug.clone()));
     }
-    if model.route.serves(family).is_none() {
-        return Err(Failure::OtherPath(
-            model.slug.clone(),
-            model.best_path.protocol().public_path,
-        ));
+    if path.call() != model.route.call {
+        return Err(Failure::BadRequest(wrong_path(model, path)));
+    }
+    let served = |family| model.route.serves(family).is_some();
+    if path.family().is_some_and(|family| !served(family)) {
+        let best = model.best_path.public_path();
+        return Err(Failure::OtherPath(model.slug.clone(), best));
     }
     Ok(Arc::clone(model))
+}
+
+/// The refusal of a call to a model that answers, or of a conversation with one that does not.
+fn wrong_path(model: &Model, path: WirePath) -> BadRequest {
+    let (slug, best) = (&model.slug, model.best_path.public_path());
+    let message = format!(
+        "{slug} is not served on {}; send this request to {best}, or name another model",
+        path.public_path()
+    );
+    BadRequest {
+        code: Some("wrong_path"),
+        ..BadRequest::at("model", message)
+    }
+}
+
+/// The model for a request with so many texts: each may be as long as the context.
+fn for_batch(model: Arc<Model>, seen: &Inspection) -> Arc<Model> {
+    let inputs = u64::from(seen.content.inputs);
+    if inputs < 2 {
+        return model;
+    }
+    let mut batch = Model::clone(&model);
+    batch.limits.context = batch.limits.context.saturating_mul(inputs);
+    Arc::new(batch)
 }

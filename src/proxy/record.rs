@@ -104,6 +104,8 @@ pub enum Oddity {
     PinRefused(String, &'static str),
     /// Another model made a part of the answer.
     OtherModel,
+    /// The answer told a cost that cannot be, and this is what is known of it.
+    CostDoubted(String),
 }
 
 /// One ended or refused request.
@@ -167,9 +169,12 @@ pub struct Record {
     pub loss: Amount,
     /// What providers may bill beyond the charge, at the catalog's prices.
     pub exposure: Amount,
-    /// The same at the operator's own prices, if those are known.
+    /// What it cost the operator, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Amount>,
+    /// What the answer told that it costs, and what its target's `cost` says, where both are believed.
+    #[serde(skip)]
+    pub costs: Option<(Amount, Amount)>,
     /// The share of both that failed targets may bill.
     #[serde(skip)]
     pub failed: Vec<(String, Owed)>,
@@ -239,6 +244,7 @@ impl Record {
             loss: Amount::ZERO,
             exposure: Amount::ZERO,
             cost: None,
+            costs: None,
             failed: Vec::new(),
             evidence: None,
             miscount: None,

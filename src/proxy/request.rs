@@ -67,6 +67,8 @@ pub const LOST: &str = "lost";
 pub const LIMIT: &str = "limit";
 /// The bill's fact that says for how many milliseconds the request waited for money.
 pub const WAITED: &str = "waited_ms";
+/// The bill's fact with what an answer said of its cost, if that is no amount. For operators.
+pub(super) const UNREAD_COST: &str = "unread_cost";
 
 /// Where the answer is sent; closed when the customer has left.
 pub(super) type ReplyTo = oneshot::Sender<Result<Reply, Failure>>;
@@ -374,6 +376,7 @@ impl Admitted {
         let mut record = self.record(&bill, end);
         record.miscount = miscount;
         record.oddities = oddities;
+        (record.oddities).extend(self.doubted_cost(&bill));
         let (spine, limits) = (
             Arc::clone(&self.proxy),
             Arc::clone(&self.request.pass.rate_limits),
@@ -427,7 +430,8 @@ fn meter(model: &Arc<Model>, seen: &Inspection, terms: &Terms, sent: u64) -> Met
         classes: seen.classes,
     };
     let mut meter = Meter::new(Arc::clone(model), start);
-    if seen.has_stops {
+    // A call shows no text, and is counted all the same.
+    if seen.has_stops || seen.content.inputs > 0 {
         meter.ask_silence();
     }
     meter

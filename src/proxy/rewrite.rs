@@ -1,5 +1,5 @@
-//! The changes made to an answer on its way back: the customer's name for the model replaces the upstream's, `usage.cost` is added on
-//! request, and whatever the upstream says about its own price or identity is removed.
+//! The changes made to an answer on its way back: the customer's name for the model replaces the upstream's, `usage.cost` is
+//! added, and whatever the upstream says about its own price or identity is removed.
 
 use std::ops::Range;
 

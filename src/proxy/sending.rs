@@ -190,7 +190,8 @@ impl SentRequest<'_> {
 fn pins<'t>(sending: &SentRequest<'_>, target: &'t Target, refused: bool) -> &'t [&'static str] {
     let (pin, pins) = (&target.fit.pin, &sending.proxy.pins);
     // A refused pin costs the customer nothing but one try: the same target is asked again without.
-    if pin.is_empty() || refused || pins.rest(|| target.name(), sending.generation) {
+    let is_call = sending.model.route.call.is_some();
+    if pin.is_empty() || is_call || refused || pins.rest(|| target.name(), sending.generation) {
         return &[];
     }
     pin
@@ -225,6 +226,7 @@ fn direct(
     Prepared {
         body: protocol.pieces(body, seen, &edits),
         headers,
+        inputs: seen.content.inputs,
         streams: false,
         pinned: seen.pinned(pin),
     }

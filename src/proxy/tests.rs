@@ -136,6 +136,7 @@ impl House {
             work: Work::of(&self.proxy.turns, holder(key.customer.id)),
             room,
             family,
+            call: None,
             body: Bytes::from(body),
             headers: Vec::new(),
             session: None,

@@ -79,7 +79,10 @@ impl WholeRelay {
         admitted.count.meter.show(facts.shown);
         admitted.count.shows();
         admitted.count.meter.report(&facts.usage, true);
-        admitted.count.shown = AnswerSample::Whole(self.family, self.body.clone());
+        // A call has no output to be counted.
+        if admitted.request.call.is_none() {
+            admitted.count.shown = AnswerSample::Whole(self.family, self.body.clone());
+        }
         End::complete(facts.stop)
     }
 
@@ -102,14 +105,15 @@ impl WholeRelay {
             return;
         }
         let recipient = Recipient::of(&admitted);
-        let asks_cost = admitted.count.seen.asks_cost;
+        let call = admitted.request.call;
+        let shows_cost = admitted.count.seen.shows_cost(admitted.request.family);
         let name = json::quoted(&admitted.count.seen.model);
         let mut headers = admitted.headers();
         if let Some((translation, answer)) = &translated {
             admitted.outcome.lost.merge(&translation.losses(answer));
         }
         let settled = admitted.settle(&end).await;
-        let cost = asks_cost.then(|| settled.charge());
+        let cost = shows_cost.then(|| settled.charge());
         let counted = !settled.ours && facts.marks.usage_end.is_some();
         let body = match translated {
             None if counted => rewrite::rewrite(&body, &facts.marks, &name, cost),
@@ -117,8 +121,11 @@ impl WholeRelay {
                 let body = rewrite::rewrite(&body, &facts.marks, &name, None);
                 let cost = cost.map(|cost| cost.to_string());
                 let usage = reported(settled.usage);
-                let protocol = family.protocol();
-                Bytes::from(protocol.with_usage(&body, &usage, cost.as_deref()))
+                let cost = cost.as_deref();
+                Bytes::from(match call {
+                    Some(call) => call.with_usage(&body, usage.all_input(), cost),
+                    None => family.protocol().with_usage(&body, &usage, cost),
+                })
             }
             Some((translation, answer)) => {
                 let cost = cost.map(|cost| cost.to_string());

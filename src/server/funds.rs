@@ -29,6 +29,7 @@ impl Funds {
         let (customer, today) = (&key.customer, UtcDay::of(clock::now()));
         let cap = key.binding_cap("", today);
         let cap = cap.map(|(scope, cap)| cap.reached(scope, today, Amount::ZERO));
+        let cap = cap.or_else(|| customer.plan_limit(""));
         Self {
             available: cap.as_ref().map_or(customer.available(""), |cap| cap.room),
             held: cap.as_ref().map_or(customer.account.held, |cap| cap.held),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use farebox_door::UnreadBody;
-use farebox_protocol::Family;
+use farebox_protocol::{CallKind, Family, WirePath};
 use futures_util::stream;
 use salvo::http::header::{CACHE_CONTROL, CONTENT_TYPE, USER_AGENT};
 use salvo::http::{HeaderMap, HeaderValue, ResBody};
@@ -18,21 +18,28 @@ use super::funds::Funds;
 use super::request_id::{self, Arrival};
 use super::{Front, auth, connections, decompress, failure};
 use crate::proxy::{
-    Failure, RefusedFacts, Reply, ReplyBody, Request as ProxyRequest, SESSION_HEADER, holder, pipe,
+    Failure, RefusedFacts, Reply, ReplyBody, Request as ProxyRequest, SESSION_HEADER, holder,
+    offered, pipe,
 };
 use crate::setup::{self, Agent, EndOfMoney};
 use crate::turns::Work;
 
-/// The handler of one family.
+/// The handler of one family, or of a call.
 pub(super) struct Generate {
     front: Arc<Front>,
     family: Family,
+    call: Option<CallKind>,
 }
 
 #[handler]
 impl Generate {
-    pub(super) fn new(front: Arc<Front>, family: Family) -> Self {
-        Self { front, family }
+    pub(super) fn new(front: Arc<Front>, path: WirePath) -> Self {
+        let (family, call) = (path.family().unwrap_or(Family::Chat), path.call());
+        Self {
+            front,
+            family,
+            call,
+        }
     }
 
     async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
@@ -67,7 +74,9 @@ impl Generate {
         let front = &self.front;
         let key = auth::authenticate(front, req, depot, self.family, known).await?;
         request_id::note_own_id(req.headers(), &arrival);
-        let funds = Funds::of(&key, &front.proxy.config.current().catalog);
+        let config = front.proxy.config.current();
+        let funds = Funds::of(&key, offered(&config, &key)?);
+        drop(config);
         // Before anything of the body is read: a key without money must not make us work for it.
         funds.cover(0)?;
         let pass = front.rate_limits.enter(&key, Instant::now())?;
@@ -83,6 +92,7 @@ impl Generate {
             work,
             room: Some(body.room),
             family: self.family,
+            call: self.call,
             body: body.bytes,
             headers: forwarded(headers, self.family),
             session: session(headers),

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use farebox_ledger::Key;
-use farebox_protocol::Family;
+use farebox_protocol::{CallKind, Family};
 use salvo::prelude::{Depot, Request, Response, handler};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::request_id::Arrival;
 use super::{Front, auth, failure, router_list};
 use crate::config::{Catalog, Lookup, Model, Price, Rates, ServedAs};
-use crate::proxy::{Failure, RefusedFacts};
+use crate::proxy::{Failure, RefusedFacts, offered};
 
 /// Which of the lists of models is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl Models {
         let key = auth::authenticate(&self.front, req, depot, family, known).await?;
         let _pass = self.front.rate_limits.enter_free(&key, Instant::now())?;
         let config = self.front.proxy.config.current();
-        let catalog = &config.catalog;
+        let catalog = offered(&config, &key)?;
         match self.list {
             ModelListing::All => Ok(openai(
                 catalog,
@@ -86,7 +86,7 @@ impl Models {
                     Some(_) => Ok(native_entry(model)),
                     None => Err(Failure::OtherPath(
                         model.slug.clone(),
-                        model.best_path.protocol().public_path,
+                        model.best_path.public_path(),
                     )),
                 }
             }),
@@ -195,11 +195,17 @@ fn entry(model: &Model) -> Value {
     let mut entry = json!({ "id": model.slug, "object": "model", "created": 1_767_225_600, "owned_by": model.provider });
     let details = json!({
         "capabilities": model.capabilities.iter().map(|capability| capability.name()).collect::<Vec<_>>(),
-        "limits": { "context": model.limits.context, "max_output": model.limits.max_output },
+        "limits": {
+            "context": model.limits.context,
+            "max_output": model.route.call.is_none().then_some(model.limits.max_output),
+        },
         "price": price(&model.price.base),
         "paths": paths(model),
     });
     let mut for_routers = router_list::members(model);
+    if let Some(call) = model.route.call {
+        of_call(&mut for_routers, call);
+    }
     if let (Some(theirs), Value::Object(ours)) = (
         for_routers["pricing"].as_object_mut(),
         pricing(&model.price),
@@ -214,7 +220,17 @@ fn entry(model: &Model) -> Value {
     entry
 }
 
-/// How each family's callers are served: `direct`, `translated`, or not at all.
+/// Of a call routers read that it answers with something else than text, and takes no fields of a conversation.
+fn of_call(entry: &mut Value, call: CallKind) {
+    let outputs = json!([call.name()]);
+    entry["architecture"]["modality"] = json!(format!("text->{}", call.name()));
+    entry["architecture"]["output_modalities"] = outputs.clone();
+    entry["output_modalities"] = outputs;
+    entry["supported_parameters"] = json!([]);
+    entry["supported_sampling_parameters"] = json!([]);
+}
+
+/// How each family's callers are served: `direct`, `translated`, or not at all; and a call, of a model that is for one.
 fn paths(model: &Model) -> Value {
     let served = |family: Family| {
         (
@@ -222,7 +238,11 @@ fn paths(model: &Model) -> Value {
             json!(model.route.serves(family).map(ServedAs::name)),
         )
     };
-    Value::Object(Family::ALL.map(served).into_iter().collect())
+    let call = model
+        .route
+        .call
+        .map(|call| (call.name().to_owned(), json!(ServedAs::Direct.name())));
+    Value::Object(Family::ALL.map(served).into_iter().chain(call).collect())
 }
 
 /// All prices, beside those that routers know: below every tier, above each, and in each class.

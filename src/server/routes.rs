@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use farebox_door::{BodyRule, Door, DoorPath, FORM, Method, PathCaller};
-use farebox_protocol::Family;
+use farebox_protocol::{Family, WirePath};
 
 use super::models::ModelListing;
 use super::{Front, account, free, generate, models, vouchers};
@@ -31,7 +31,7 @@ pub struct ServedPath {
 /// What answers on a path.
 #[derive(Debug, Clone, Copy)]
 enum Serves {
-    Generate(Family),
+    Generate(WirePath),
     CountTokens(Family),
     Models(ModelListing),
     Account(ProgramQuery),
@@ -47,12 +47,16 @@ use Serves::{Account, CountTokens, Generate, Home, Models, Probe, Redeem};
 /// Every path.
 pub fn endpoints() -> Vec<ServedPath> {
     // Paths are matched in this order, and these are most of the traffic.
-    let mut all = Family::ALL
-        .map(|family| at(Post, family.protocol().public_path, Generate(family)))
-        .to_vec();
+    let mut all: Vec<_> = WirePath::all()
+        .map(|path| at(Post, path.public_path(), Generate(path)))
+        .collect();
     all.extend([
         // Some native clients omit the version.
-        at(Post, "/native/messages", Generate(Family::Messages)),
+        at(
+            Post,
+            "/native/messages",
+            Generate(WirePath::Family(Family::Messages)),
+        ),
         // probes, without a key; before the reads of the same paths
         at(Head, "/", Probe),
         at(Head, "/v1", Probe),
@@ -160,7 +164,7 @@ fn dashboard() -> impl Iterator<Item = ServedPath> {
 }
 
 /// What owner keys manage.
-const OWNERS: [(Method, &str, Room); 13] = [
+const OWNERS: [(Method, &str, Room); 15] = [
     (Get, "/dashboard/keys", Room::View(DashboardView::Keys)),
     (Get, "/dashboard/keys/{key}", Room::Key),
     (Post, "/dashboard/keys", owner(OwnerForm::Make)),
@@ -190,6 +194,8 @@ const OWNERS: [(Method, &str, Room); 13] = [
         owner(OwnerForm::EndAutoTopUp),
     ),
     (Post, "/dashboard/shop", owner(OwnerForm::ToShop)),
+    (Get, "/dashboard/plans", Room::View(DashboardView::Plans)),
+    (Post, "/dashboard/plans/end", owner(OwnerForm::EndPlan)),
 ];
 
 const fn owner(form: OwnerForm) -> Room {
@@ -244,7 +250,7 @@ impl ServedPath {
     fn enter(self, door: Door, front: &Arc<Front>) -> Door {
         let (path, front) = (self.at_the_door(), Arc::clone(front));
         match self.serves {
-            Generate(family) => door.path(path, generate::Generate::new(front, family)),
+            Generate(asked) => door.path(path, generate::Generate::new(front, asked)),
             CountTokens(family) => door.path(path, free::CountTokens::new(front, family)),
             Models(list) => door.path(path, models::Models::new(front, list)),
             Account(read) => door.path(path, account::AccountHandler::new(front, read)),

@@ -14,6 +14,7 @@ mod oddities;
 mod recent;
 mod request_line;
 mod strange;
+mod told_costs;
 pub mod webhooks;
 
 use std::sync::Arc;
@@ -29,6 +30,7 @@ pub use oddities::Oddities;
 pub use recent::{REMEMBERED, Recent};
 pub use request_line::LogFormat;
 pub use strange::StrangeMembers;
+pub use told_costs::ToldCosts;
 
 use crate::proxy::{Observer, Record};
 
@@ -45,6 +47,8 @@ pub struct Telemetry {
     pub miscounts: Miscounts,
     /// What targets serve otherwise than they were asked.
     pub oddities: Oddities,
+    /// What answers told of their cost.
+    pub told_costs: ToldCosts,
     /// What customers do not see of answers.
     pub strange: StrangeMembers,
     /// Which fields customers send that are not served.
@@ -60,6 +64,7 @@ impl Observer for Telemetry {
         self.metrics.note(&record);
         self.miscounts.note(&record);
         self.oddities.note(&record);
+        self.told_costs.note(&record);
         self.strange.note(&record);
         self.drift.note(&record);
         self.recent.note(&record);

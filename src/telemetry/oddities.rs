@@ -1,5 +1,5 @@
 //! Targets that serve something else than was asked for: a dearer class, a word that nobody knows, a pin that they refuse, steps of
-//! another model.
+//! another model, a cost that cannot be.
 //!
 //! One is enough to be told, because each costs money. Covers this clock hour and the previous one.
 
@@ -70,6 +70,7 @@ fn kind(oddity: &Oddity) -> &'static alerts::AlertKind {
         Oddity::Unknown(_) | Oddity::Missing => &alerts::CLASS_UNKNOWN,
         Oddity::PinRefused(..) => &alerts::PIN_REFUSED,
         Oddity::OtherModel => &alerts::OTHER_MODEL,
+        Oddity::CostDoubted(_) => &alerts::COST_DOUBTED,
     }
 }
 
@@ -91,6 +92,10 @@ impl Noted {
             Oddity::OtherModel => {
                 format!("{target}: {times} answers have steps of another model")
             }
+            Oddity::CostDoubted(told) => format!(
+                "{target}: {times} answers told costs that cannot be, the last of {}: {told}",
+                self.slug
+            ),
         };
         Alert::new(kind(&self.oddity), target, why)
             .with("target", target)

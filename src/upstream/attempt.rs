@@ -31,6 +31,8 @@ use farebox_door::byte_room::ByteShare;
 
 /// Largest whole answer accepted, where there is so much memory.
 pub(super) const MAX_ANSWER_BYTES: usize = 64 << 20;
+/// The same for the answer to a call: thousands of long vectors.
+pub(super) const MAX_CALL_BYTES: usize = 96 << 20;
 /// The same for one that becomes a stream: each of its frames repeats at most all of it, with escapes.
 const MAX_UNFOLDED_BYTES: usize = MAX_FRAME_BYTES / 2;
 /// Most of an error body that is read.
@@ -68,7 +70,8 @@ pub(super) async fn attempt(
             Some(request) => send(request).await?,
             None => simulated.answer(call, &target.model, &prepared.body.concat()),
         };
-        judge(reply, (call, target, &pool.secrets), room).await
+        let of = (call, target, &pool.secrets);
+        judge(reply, (of, prepared.inputs), room).await
     };
     let begun = timeout(limit, answer).await.unwrap_or_else(|_| {
         // A whole answer was being made all this time, and another target would make it again at the same price. A stream is only late with
@@ -173,7 +176,7 @@ type AnswerSource<'a> = (&'a UpstreamCall<'a>, &'a Target, &'a SecretForms);
 
 async fn judge(
     reply: UnjudgedReply,
-    asked: AnswerSource<'_>,
+    (asked, inputs): (AnswerSource<'_>, u32),
     mut room: ByteShare,
 ) -> Result<Begun, AttemptFailure> {
     let UnjudgedReply {
@@ -191,8 +194,12 @@ async fn judge(
             "a stream instead of a whole answer".to_owned(),
         )),
         (200..=204, _) => {
-            let most = MAX_ANSWER_BYTES.min(room.largest());
-            whole(body, asked, (most, room)).await
+            let most = match call.kind() {
+                Some(_) => MAX_CALL_BYTES,
+                None => MAX_ANSWER_BYTES,
+            };
+            let most = most.min(room.largest());
+            whole(body, (asked, inputs), (most, room)).await
         }
         _ => {
             let text = body
@@ -212,10 +219,11 @@ fn elsewhere(
     text: &[u8],
     (call, target, _): AnswerSource<'_>,
 ) -> Option<AttemptFailure> {
-    call.refusals.filter(|_| status == 404)?;
+    call.refusals
+        .filter(|_| status == 404 && call.kind().is_none())?;
     let error = UpstreamError::parse(text);
     let family = translate::named_path(call.family, &error)?;
-    let speaks = target.provider.speaks.contains(&family);
+    let speaks = target.provider.speaks_family(family);
     speaks.then(|| AttemptFailure::Client {
         status,
         error,
@@ -225,13 +233,16 @@ fn elsewhere(
 
 async fn whole(
     mut body: AnswerBody,
-    (call, target, secrets): AnswerSource<'_>,
+    ((call, target, secrets), inputs): (AnswerSource<'_>, u32),
     (most, mut room): (usize, ByteShare),
 ) -> Result<Begun, AttemptFailure> {
     let bytes = body.whole(most, &mut room).await?;
     let additions = TargetAdditions::new(&call.route.slug, target, secrets);
-    let protocol = call.family.protocol();
-    match protocol.read_answer_with(&bytes, Some(&additions)) {
+    let facts = match call.kind() {
+        Some(kind) => (kind.dialect()).read_answer(&bytes, inputs, Some(&additions)),
+        None => (call.family.protocol()).read_answer_with(&bytes, Some(&additions)),
+    };
+    match facts {
         None => Err(AttemptFailure::Broken(
             "the answer is not a JSON object".to_owned(),
         )),
@@ -240,6 +251,9 @@ async fn whole(
             usage,
             ..
         }) => Err(classify::of_error(error, &usage)),
+        Some(facts) if call.kind().is_some() && !facts.complete => Err(AttemptFailure::Broken(
+            "the answer has not one vector for each text".to_owned(),
+        )),
         // A 200 without the part that makes an answer of the family is an error that does not say so.
         Some(facts) if call.operation == TargetOperation::Generate && !facts.complete => Err(
             classify::of_error(UpstreamError::parse(&bytes), &facts.usage),
@@ -256,7 +270,7 @@ async fn unfolded(
 ) -> Result<Begun, AttemptFailure> {
     let (family, most) = (asked.0.family, MAX_UNFOLDED_BYTES.min(room.largest()));
     let not_streamed = |why: &str| AttemptFailure::Broken(format!("JSON instead of a stream{why}"));
-    let answer = match whole(body, asked, (most, room)).await {
+    let answer = match whole(body, (asked, 0), (most, room)).await {
         Ok(answer) => answer,
         // Only a whole answer that was asked for is charged when it is given up.
         Err(AttemptFailure::GivenUp(why)) => return Err(not_streamed(&format!(": {why}"))),

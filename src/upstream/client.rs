@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use farebox_ledger::lock;
-use farebox_protocol::{AuthStyle, Family};
+use farebox_protocol::{AuthStyle, CallKind, Family};
 use reqwest::Url;
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
@@ -176,9 +176,10 @@ impl Pool {
             return Ok(None);
         };
         let protocol = call.family.protocol();
-        let path = match call.operation {
-            TargetOperation::Generate => protocol.path,
-            TargetOperation::CountTokens => protocol
+        let path = match (call.operation, call.kind()) {
+            (_, Some(kind)) => kind.path(),
+            (TargetOperation::Generate, None) => protocol.path,
+            (TargetOperation::CountTokens, None) => protocol
                 .count_path
                 .ok_or_else(|| format!("{} requests are not counted", call.family))?,
         };
@@ -303,7 +304,9 @@ fn urls(base: &Url, query: &[(String, String)]) -> Vec<(&'static str, Url)> {
         }
         (path, url)
     };
-    paths.flatten().chain([MODELS, KEY]).map(place).collect()
+    let calls = CallKind::ALL.map(CallKind::path);
+    let others = calls.into_iter().chain([MODELS, KEY]);
+    paths.flatten().chain(others).map(place).collect()
 }
 
 /// The proxy to a provider: its own, or the environment's for what leaves the house.

@@ -52,7 +52,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farebox_protocol::{
-    Additions, AnswerFacts, Family, Frame, UpstreamError, WireUsage, translate,
+    Additions, AnswerFacts, CallKind, Family, Frame, UpstreamError, WireUsage, translate,
 };
 use tokio::time::Instant;
 
@@ -113,6 +113,8 @@ struct ListedTarget {
     health: Arc<Health>,
     /// What a request of our own costs the operator.
     rates: Rates,
+    /// The call that its model is for.
+    call: Option<CallKind>,
 }
 
 /// What a target is asked to do.
@@ -185,6 +187,12 @@ impl<'a> UpstreamCall<'a> {
 }
 
 impl UpstreamCall<'_> {
+    /// The call that is asked for, if it is no conversation.
+    fn kind(&self) -> Option<CallKind> {
+        let is_made = self.operation == TargetOperation::Generate;
+        self.route.call.filter(|_| is_made)
+    }
+
     /// The customer's family, if the current target is of another.
     fn foreign_to(&self) -> Option<Family> {
         (self.family != self.caller).then_some(self.caller)
@@ -229,6 +237,8 @@ pub struct Prepared {
     pub body: Vec<Bytes>,
     /// Headers other than authentication and content type: lower-case name and value.
     pub headers: Vec<(String, Bytes)>,
+    /// Texts of a call: its answer has something for each.
+    pub inputs: u32,
     /// It asks for a stream, whatever the customer asked for.
     pub streams: bool,
     /// Fields that are in it because they are pinned.
@@ -344,7 +354,7 @@ impl Upstreams {
             conversations: Conversations::default(),
             answers: ByteRoom::of_wholes(
                 memory::share_of_flight(1, 3, ANSWER_BYTES_IN_FLIGHT),
-                attempt::MAX_ANSWER_BYTES,
+                attempt::MAX_CALL_BYTES,
             ),
             signals,
         })
@@ -492,6 +502,7 @@ impl Pools {
                     target: target.clone(),
                     health,
                     rates: price.base,
+                    call: route.call,
                 });
             }
         }

@@ -90,13 +90,14 @@ pub fn questions(config: &Config) -> Vec<OnlineRequest> {
             let first = !asked
                 .iter()
                 .any(|asked| asked.target.provider.name == provider.name);
-            let Some(&family) = provider.speaks.first() else {
+            // A call has nothing of what is asked here.
+            let mut families = provider.families().filter(|_| model.route.call.is_none());
+            let Some(family) = families.next() else {
                 continue;
             };
             asked.push(OnlineRequest::of(model, target, family, 0));
             if first {
-                let others = provider.speaks.iter().skip(1);
-                asked.extend(others.map(|family| OnlineRequest::of(model, target, *family, 0)));
+                asked.extend(families.map(|family| OnlineRequest::of(model, target, family, 0)));
                 let keys = 1..provider.keys.accounts();
                 asked.extend(keys.map(|account| OnlineRequest::of(model, target, family, account)));
             }

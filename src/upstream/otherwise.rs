@@ -105,7 +105,7 @@ impl UpstreamCall<'_> {
     pub(super) fn moves(&self, error: &UpstreamError, target: &Target) -> Option<Family> {
         let refusals = self.refusals.filter(|_| self.route.translate)?;
         let family = translate::named_path(self.family, error)?;
-        if !target.provider.speaks.contains(&family) {
+        if !target.provider.speaks_family(family) {
             return None;
         }
         refusals.path.store(true, Ordering::Relaxed);

@@ -96,7 +96,10 @@ impl Upstreams {
             due,
             target: listed.target.clone(),
             rates: listed.rates,
-            route: alone(&listed.slug, &listed.target),
+            route: Route {
+                call: listed.call,
+                ..alone(&listed.slug, &listed.target)
+            },
             pool,
             health: Arc::clone(&listed.health),
             simulated: Arc::clone(&self.simulated),
@@ -120,6 +123,7 @@ pub(super) fn alone(slug: &str, target: &Target) -> Route {
         },
         translate: false,
         prefer: Prefer::Order,
+        call: None,
     }
 }
 
@@ -220,7 +224,10 @@ impl Probe {
     /// Asks for the smallest answer, if that may be paid.
     async fn ask(&self) -> ProbeResult {
         let unasked = ProbeVerdict::Unasked.into();
-        let limit = self.due.family.protocol().least_output;
+        let limit = match self.route.call {
+            Some(_) => 0,
+            None => self.due.family.protocol().least_output,
+        };
         let most = price(&self.rates, INPUT, limit.into());
         let Some(most) = most.filter(|_| !self.has_own_price()) else {
             return unasked;
@@ -248,9 +255,13 @@ impl Probe {
         let (provider, family) = (&self.pool.provider, self.due.family);
         let protocol = family.protocol();
         let field = protocol.limit_field(self.target.fit.chat_limit, None);
-        let question = protocol.write_question_as(&self.target.model, WORDS, (field, limit));
+        let question = match self.route.call {
+            Some(call) => call.dialect().question(&self.target.model, WORDS),
+            None => protocol.write_question_as(&self.target.model, WORDS, (field, limit)),
+        };
         let prepared = Prepared {
             body: vec![Bytes::from(question)],
+            inputs: 1,
             ..Prepared::default()
         };
         let call = UpstreamCall::of_ourselves(&self.route, family);

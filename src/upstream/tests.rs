@@ -38,7 +38,7 @@ fn provider(name: &str, base: &str) -> Provider {
         } else {
             Endpoint::Http(base.to_owned())
         },
-        speaks: Family::ALL.to_vec(),
+        speaks: farebox_protocol::WirePath::all().collect(),
         keys: ProviderKeys::default(),
         auth: None,
         headers: Vec::new(),
@@ -87,6 +87,7 @@ fn route(providers: impl IntoIterator<Item = Provider>) -> Route {
         },
         translate: true,
         prefer: Prefer::Family,
+        call: None,
     }
 }
 
@@ -121,6 +122,7 @@ impl Desk {
                 target: target.clone(),
                 health: Arc::new(Health::new(Arc::default(), Arc::default())),
                 rates: RATES,
+                call: None,
             };
             let at = known.targets.len();
             known

@@ -114,7 +114,9 @@ fn may_bind(model: &Model, target: &Target) -> bool {
 
 impl ServiceTrial {
     fn of(tried: Tried, model: &Model, target: &Target) -> Option<Self> {
-        let family = *target.provider.speaks.first()?;
+        // A call has no output that could have a limit.
+        let mut families = target.provider.families();
+        let family = families.find(|_| model.route.call.is_none())?;
         let price = (target.cost.as_deref())
             .or(target.list.as_deref())
             .unwrap_or(&model.price);

@@ -65,6 +65,7 @@ async fn a_receipt_says_where_the_money_came_from() {
         expires_at: None,
         once_per_customer: false,
         kind: GrantKind::Promotional,
+        plan: None,
         act: act(),
     };
     gateway.ledger.perform(lot).await.unwrap();

@@ -102,6 +102,8 @@ async fn an_owner_sees_what_is_owed_and_what_was_not_booked_and_a_member_does_no
         addressee: None,
         expected: None,
         reservation: None,
+        plan: None,
+        unsold: None,
         act: act(),
     };
     gateway

@@ -30,6 +30,7 @@ async fn lot(
         expires_at: None,
         once_per_customer: false,
         kind: farebox_ledger::GrantKind::Promotional,
+        plan: None,
         act: act(),
     };
     change(&mut new);

@@ -1,10 +1,11 @@
 //! Chat completions, whole and streamed: what reaches the upstream, what reaches the customer, and what it costs.
 
 use farebox_protocol::{Family, ReportedUsage};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::translation::before;
 use crate::support::upstream::{ScriptedUpstream, Speech};
-use crate::support::{Gateway, chat, talking};
+use crate::support::{Gateway, ask, chat, path, talking};
 
 /// 90 fresh and 10 cached input tokens, 5 output tokens: (90 × 3 + 10 × 0.3 + 5 × 15) / 1e6 USD.
 const USAGE: ReportedUsage = ReportedUsage {
@@ -121,35 +122,64 @@ async fn a_stream_shows_its_end_only_after_the_charge_is_in_the_ledger() {
 }
 
 #[tokio::test]
-async fn the_usage_chunk_and_the_cost_are_shown_to_who_asks() {
-    let upstream = ScriptedUpstream::start(talking("one two")).await;
-    let gateway = Gateway::before(&upstream).await;
-    let key = gateway.key("5.00").await;
-    let mut body = chat("test-model", true);
-    body["stream_options"] = json!({ "include_usage": true });
-    body["usage"] = json!({ "include": true });
-    let answer = gateway.post("/v1/chat/completions", &key, &body).await;
-    assert!(answer.text.contains("\"choices\":[]"), "{}", answer.text);
-    let charge = gateway.charges(&key).await[0].amount.to_string();
-    assert!(
-        answer
-            .text
-            .contains(&format!("\"cost\":{}", charge.trim_start_matches('-'))),
-        "{}",
-        answer.text
-    );
-    assert!(
-        upstream.request(0).await.json().get("usage").is_none(),
-        "our own field does not go upstream"
-    );
-    let whole = gateway
-        .post(
-            "/v1/chat/completions",
-            &key,
-            &json!({ "model": "test-model", "messages": [{"role": "user", "content": "hi"}], "usage": {"include": true} }),
-        )
-        .await;
-    assert!(whole.json()["usage"]["cost"].is_number(), "{}", whole.text);
+async fn every_usage_on_v1_has_the_cost_unless_the_request_says_no() {
+    let told = json!({ "include": true });
+    let quiet = json!({ "include": false });
+    for upstreams in Family::ALL {
+        let replies: Vec<_> = (0..8)
+            .flat_map(|_| {
+                let speech = Speech::new(upstreams, "one two");
+                [speech.whole(), speech.stream()]
+            })
+            .collect();
+        let upstream = ScriptedUpstream::start(replies).await;
+        let gateway = before(&upstream, upstreams, "").await;
+        let key = gateway.key("5.00").await;
+        for caller in Family::ALL {
+            // What is asked, whether it is told in a whole answer, and in a stream.
+            let cases: &[(Option<&Value>, Option<bool>, bool, bool)] = match caller {
+                Family::Chat => &[
+                    (None, None, true, false),
+                    (None, Some(true), true, true),
+                    (Some(&told), None, true, true),
+                    (Some(&told), Some(false), true, true),
+                    (Some(&quiet), Some(true), false, false),
+                ],
+                Family::Responses => {
+                    &[(None, None, true, true), (Some(&quiet), None, false, false)]
+                }
+                Family::Messages => &[(None, None, false, false)],
+            };
+            for (wish, chunk, whole, streamed) in cases {
+                for (stream, shown) in [(false, whole), (true, streamed)] {
+                    let mut body = ask(caller, "test-model", stream);
+                    if let Some(wish) = wish {
+                        body["usage"] = (*wish).clone();
+                    }
+                    if let Some(chunk) = chunk.filter(|_| stream) {
+                        body["stream_options"] = json!({ "include_usage": chunk });
+                    }
+                    let answer = gateway.post(path(caller), &key, &body).await;
+                    assert_eq!(answer.status, 200, "{}", answer.text);
+                    let charge = gateway
+                        .charges(&key)
+                        .await
+                        .last()
+                        .unwrap()
+                        .amount
+                        .to_string();
+                    let cost = format!("\"cost\":{}", charge.trim_start_matches('-'));
+                    let said = answer.text.matches(&cost).count();
+                    let why = format!("{upstreams:?} {body}: {}", answer.text);
+                    assert_eq!(said, usize::from(*shown), "{why}");
+                    assert_eq!(answer.text.matches("\"cost\"").count(), said, "{why}");
+                }
+            }
+        }
+        for request in upstream.requests() {
+            assert!(request.json().get("usage").is_none(), "it stays here");
+        }
+    }
 }
 
 #[tokio::test]

@@ -105,6 +105,46 @@ async fn post_v1_responses() {
 }
 
 #[tokio::test]
+async fn post_v1_embeddings() {
+    let (catalog, routes) = (VECTORS.0, VECTORS.1);
+    let gateway = Gateway::start(catalog, routes).await;
+    let key = gateway.key("5").await;
+    let body = json!({ "model": "vectors", "input": ["four", "eight   "] });
+    let answer = gateway.post("/v1/embeddings", &key, &body).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert_eq!(answer.json()["data"].as_array().unwrap().len(), 2);
+    assert_eq!(answer.json()["usage"]["prompt_tokens"], 3);
+    assert_eq!(answer.header("x-farebox-cost"), Some("0.00000006"));
+    let chat = crate::support::chat("vectors", false);
+    let wrong = gateway.post(CHAT, &key, &chat).await;
+    assert_eq!(wrong.json()["error"]["code"], "wrong_path");
+    assert_eq!(wrong.status, 400);
+}
+
+/// A model of vectors at the built-in provider.
+const VECTORS: (&str, &str) = (
+    r#"
+[[model]]
+model             = "Vectors"
+slug              = "vectors"
+provider          = "Tests"
+best_path         = "embeddings"
+best_environments = ["tests"]
+price             = { input = "0.02" }
+capabilities      = ["embeddings"]
+limits            = { context = 8_192 }
+"#,
+    r#"
+[provider.sim]
+simulated = true
+
+[[route]]
+slug    = "vectors"
+targets = [ { provider = "sim", model = "sim-vectors" } ]
+"#,
+);
+
+#[tokio::test]
 async fn post_native_v1_messages() {
     let desk = Desk::with("5").await;
     let mut body = ask(Family::Messages, "test-model", false);

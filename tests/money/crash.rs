@@ -18,6 +18,7 @@ use futures_util::stream::{self, StreamExt};
 use serde_json::{Value, json};
 
 use super::bodies::{picture, png};
+use super::yesterday::{check_turned, made_yesterday};
 use crate::support::billing::prompt;
 use crate::support::checker::{Judged, Outside, Payment, judge, reading};
 use crate::support::load::{
@@ -91,12 +92,14 @@ impl Era {
     async fn new(seed: u64) -> Self {
         let upstream = ScriptedUpstream::start(honest()).await;
         let (folder, ledger) = place(&upstream);
-        let first = create(&ledger);
+        // Periods of plans end and begin under the kills.
+        let ([rich, poor], turned) = made_yesterday(&ledger);
+        let first = open(&ledger);
         // The third key is nearly always out of money; payments come while it spends.
         let keys = vec![
             load::key(&first, "900").await,
-            load::key(&first, "900").await,
-            load::key(&first, "0.40").await,
+            rich,
+            poor,
             load::key(&first, "900").await,
         ];
         // The fourth may spend a little of what it has, and soon has spent it.
@@ -111,7 +114,7 @@ impl Era {
             act: act(),
         };
         first.perform(change).await.unwrap();
-        let credit_ends = give(&first, &keys[0]).await;
+        let credit_ends = turned.max(give(&first, &keys[0]).await);
         first.close();
         Self {
             upstream,
@@ -219,6 +222,7 @@ impl Era {
             let customer = key.belongs_to;
             ledger.perform(SettleGrants { customer }).await.unwrap();
         }
+        check_turned(&ledger, &[self.keys[1].id, self.keys[2].id]).await;
         ledger.close();
         judge(&self.ledger, &self.outside, &self.upstream.requests()).await
     }

@@ -151,7 +151,8 @@ fn help_and_usage_errors_are_about_the_command() {
         help.starts_with("Farebox, a prepaid gateway to language models\n"),
         "{help}"
     );
-    let strangers = |word: &&str| word.starts_with("--") && !["--help", "--version"].contains(word);
+    let own = ["--help", "--version", "--price-list"];
+    let strangers = |word: &&str| word.starts_with("--") && !own.contains(word);
     let (_, plain) = run(folder.path(), &["models", "-h"]);
     let above: Vec<&str> = plain
         .split("Process settings")

@@ -262,6 +262,12 @@ const NUMBERS: &[LimitNumber] = &[
     ),
     (
         "one answer",
+        "96 MiB of embeddings",
+        "src/upstream/attempt.rs",
+        "MAX_CALL_BYTES: usize = 96 << 20;",
+    ),
+    (
+        "one answer",
         "16 MiB for one event",
         "protocol/src/sse.rs",
         "MAX_FRAME_BYTES: usize = 16 << 20;",

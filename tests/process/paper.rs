@@ -155,6 +155,7 @@ fn addressed(name: &str, address: &str) -> PaperDocument {
         gross: 119_000,
         tax: 19_000,
         credit: Amount::from_usd_str("10").unwrap(),
+        plan: None,
         corrects: None,
         reason: None,
     }

@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use super::{Program, code, gateway, new_token, text};
 use crate::customer::sessions::Visitor;
 use crate::support::upstream::{Reply, Script, ScriptedUpstream};
-use crate::support::{Answer, Gateway, TestKey, act, ask, chat, speech_for};
+use crate::support::{Answer, CATALOG, Gateway, TestKey, act, ask, chat, routes, speech_for};
 
 /// How an owner's key, or its customer, is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +47,19 @@ impl State {
         )
     }
 }
+
+/// What a path that generates nothing is asked for.
+const VECTORS: &str = r#"
+[[model]]
+model             = "Vectors"
+slug              = "vectors"
+provider          = "Tests"
+best_path         = "embeddings"
+best_environments = ["tests"]
+price             = { input = "0.02" }
+capabilities      = ["embeddings"]
+limits            = { context = 8_192 }
+"#;
 
 /// Brings a key, or its customer, into a state.
 async fn stop(gateway: &Gateway, key: &TestKey, state: State) {
@@ -126,6 +139,7 @@ impl<'a> Owner<'a> {
             expires_at: None,
             once_per_customer: false,
             kind: farebox_ledger::GrantKind::Promotional,
+            plan: None,
             act: act(),
         };
         gateway.ledger.perform(lot).await.unwrap();
@@ -153,6 +167,7 @@ impl<'a> Owner<'a> {
             "/v1/chat/completions" => generate(Chat),
             "/v1/responses" => generate(Responses),
             "/native/v1/messages" | "/native/messages" => generate(Messages),
+            "/v1/embeddings" => json!({ "model": "vectors", "input": "one two" }),
             "/v1/vouchers" => json!({ "code": self.voucher }),
             "/native/v1/messages/count_tokens" | "/v1/responses/input_tokens" => {
                 let counted = if path.starts_with("/native") {
@@ -181,8 +196,8 @@ impl<'a> Owner<'a> {
                 let form = [("code", self.voucher.as_str())];
                 return (self.visitor.post(below, &form, None).await, true);
             }
-            // These look, or leave.
-            "test" | "enter" | "login" => {
+            // These look, or leave, or find no plan to end.
+            "test" | "enter" | "login" | "plans/end" => {
                 return (self.visitor.post(below, &[], None).await, false);
             }
             "logout" | "logout-everywhere" => {
@@ -206,12 +221,25 @@ async fn nothing_moves_but_for_the_active_one() {
     let script = Script::by(|seen, _| {
         if seen.path.contains("_tokens") {
             Reply::json(200, &json!({ "input_tokens": 3 }))
+        } else if seen.path.contains("embeddings") {
+            let vector = json!({ "object": "embedding", "index": 0, "embedding": [0.5] });
+            let usage = json!({ "prompt_tokens": 3, "total_tokens": 3 });
+            Reply::json(
+                200,
+                &json!({ "object": "list", "data": [vector], "usage": usage }),
+            )
         } else {
             speech_for(seen, "one two three")
         }
     });
     let upstream = ScriptedUpstream::start(script).await;
-    let gateway = Gateway::before(&upstream).await;
+    let all = r#"["chat", "responses", "messages"]"#;
+    let speaks = r#"["chat", "responses", "messages", "embeddings"]"#;
+    let routes = format!(
+        "{}\n[[route]]\nslug = \"vectors\"\ntargets = [ {{ provider = \"up\", model = \"v\" }} ]\n",
+        routes(&upstream.base_url()).replace(all, speaks)
+    );
+    let gateway = Gateway::start(&format!("{CATALOG}{VECTORS}"), &routes).await;
     let paths: Vec<&str> = endpoints()
         .into_iter()
         .filter(|endpoint| endpoint.method == Method::Post)

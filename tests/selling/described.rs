@@ -171,7 +171,12 @@ async fn every_example_is_true() {
         if let Some(example) = media.get("example") {
             check(example, &media["schema"], schemas, &at).unwrap();
         }
-        let url = known_in(&place(&path, &operation), &known);
+        let url = if path == "/customers/{customer}/close" {
+            // The one of the story has a plan by now.
+            format!("/customers/{}/close", program.customer("Leaves").await)
+        } else {
+            known_in(&place(&path, &operation), &known)
+        };
         let mut request = program.request(&method, &url);
         if method == "POST" {
             request = request.header("idempotency-key", at.replace(' ', "-"));
@@ -229,6 +234,12 @@ async fn learn(gateway: &Gateway, at: &str, answer: &Value, known: &mut RealName
         }
         "POST /customers/{customer}/grants" => {
             known.insert("g_7f3q9d2xw1".to_owned(), text(answer, "id"));
+        }
+        "POST /customers/{customer}/plans" => {
+            known.insert(
+                "s_7f3q9d2xw1".to_owned(),
+                text(&answer["subscription"], "id"),
+            );
         }
         "POST /vouchers" => {
             known.insert("l_7f3q9d2xw1".to_owned(), text(answer, "id"));

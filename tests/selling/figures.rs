@@ -8,6 +8,7 @@ use super::{Program, gateway, text};
 use crate::customer::sessions::Visitor;
 use crate::process::cli::Cli;
 use crate::support::chat;
+use crate::support::screen::Screen;
 
 /// The text of a page without its tags.
 fn words(page: &str) -> String {
@@ -107,6 +108,18 @@ fn grant_of(number: u32) -> Value {
     grant
 }
 
+/// Whether the lines of the console say of a customer's grants what the API says.
+fn in_console(lines: &[Vec<String>], grants: &Value) {
+    for grant in grants.as_array().unwrap() {
+        let line = lines.iter().find(|line| line.contains(&text(grant, "id")));
+        let line = line.unwrap_or_else(|| panic!("{grant}: {lines:?}"));
+        for (figure, sign) in [("amount", "$"), ("remaining", "$"), ("status", "")] {
+            let shown = format!("{sign}{}", text(grant, figure));
+            assert!(line.contains(&shown), "{figure} {shown}: {line:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn twenty_customers_grants_are_the_same_on_every_surface() {
     let (_upstream, gateway) = gateway().await;
@@ -114,6 +127,7 @@ async fn twenty_customers_grants_are_the_same_on_every_surface() {
         Cli::on(&gateway.ledger_path()),
         Program::new(&gateway, TokenRole::Manage).await,
     );
+    let mut all = Vec::new();
     for customer_number in 0..20_u32 {
         let key = gateway.owner("1").await;
         let customer = gateway.account(&key).await.customer.id.to_string();
@@ -154,6 +168,14 @@ async fn twenty_customers_grants_are_the_same_on_every_surface() {
                 list.contains(&left) && list.contains(&status),
                 "{grant}: {list}"
             );
+        }
+        all.push((customer, by_api["data"].clone()));
+    }
+    if let Some(console) =
+        Screen::open(&gateway.ledger_path().display().to_string(), &gateway.admin)
+    {
+        for (customer, grants) in &all {
+            in_console(&console.grants_of(customer, 4), grants);
         }
     }
     let report = gateway.ledger.verify().await.unwrap();

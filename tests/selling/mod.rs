@@ -11,6 +11,8 @@ mod grants;
 mod lists;
 mod lost;
 mod once;
+mod plans;
+mod price_lists;
 mod roles;
 mod shop;
 mod speaks_up;
@@ -25,7 +27,7 @@ use farebox_ledger::{Amount, Ledger, NewToken, Perform, Timestamp, Token, TokenR
 use serde_json::Value;
 
 use crate::support::upstream::ScriptedUpstream;
-use crate::support::{Answer, Gateway, act, talking};
+use crate::support::{Answer, CATALOG, Gateway, act, routes, talking};
 
 /// A program of the seller's, with its token.
 pub(crate) struct Program {
@@ -68,10 +70,52 @@ pub(crate) async fn new_token_of(
     (token, secret.reveal().to_owned())
 }
 
-/// A gateway before an upstream that talks.
+/// Plans beside the test models.
+const PLANS: &str = r#"
+[[plan]]
+name      = "coder"
+title     = "Coder, monthly"
+price     = "20.00"
+allowance = "25.00"
+period    = "month"
+windows   = [ { per = "5h", usd = "4.00" }, { per = "day", usd = "8.00" } ]
+carry     = "5.00"
+grace     = "6h"
+
+[[plan]]
+name      = "team"
+title     = "Team, monthly"
+price     = "40.00"
+allowance = "50.00"
+period    = "month"
+
+[[plan]]
+name      = "free"
+title     = "Free, weekly"
+price     = "0"
+allowance = "1.00"
+period    = "week"
+
+[[plan]]
+name      = "daily"
+title     = "Daily"
+price     = "1.00"
+allowance = "1.00"
+period    = "day"
+
+[[plan]]
+name      = "fifth"
+title     = "One too many"
+price     = "1.00"
+allowance = "1.00"
+period    = "day"
+"#;
+
+/// A gateway before an upstream that talks, which sells plans, too.
 pub(crate) async fn gateway() -> (ScriptedUpstream, Gateway) {
     let upstream = ScriptedUpstream::start(talking("one two three")).await;
-    let gateway = Gateway::before(&upstream).await;
+    let catalog = format!("{CATALOG}{PLANS}");
+    let gateway = Gateway::start(&catalog, &routes(&upstream.base_url())).await;
     (upstream, gateway)
 }
 

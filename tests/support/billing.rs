@@ -43,6 +43,8 @@ const DEAR: [&str; 6] = [
 pub(crate) struct Billed {
     pub(crate) input: u64,
     pub(crate) output: u64,
+    /// What of the input was read from its cache, and written to it.
+    pub(crate) cached: [u64; 2],
     /// Services without a price here, in picodollars.
     pub(crate) extras: i64,
     /// The class that its answer says it served, and the one that it was asked for, in thousandths of the standard price; 0 is 1,000.
@@ -53,6 +55,14 @@ impl Billed {
     /// In picodollars, at $3 and $15 a million.
     pub(crate) fn cost(self) -> i64 {
         self.standard() * times(self.times.0) / 1_000
+    }
+
+    /// At other prices of a token, in picodollars: of fresh input, output, and input that was read from the cache and written to it.
+    pub(crate) fn at(self, [input, output, read, written]: [i64; 4]) -> i64 {
+        let fresh = self.input - self.cached[0] - self.cached[1];
+        let counts = [fresh, self.output, self.cached[0], self.cached[1]];
+        let counts = counts.map(|count| i64::try_from(count).unwrap());
+        counts[0] * input + counts[1] * output + counts[2] * read + counts[3] * written
     }
 
     fn standard(self) -> i64 {
@@ -226,6 +236,7 @@ impl Bills {
         let billed = Billed {
             input,
             output: shown + manner.hidden * choices,
+            cached: [read, written],
             extras,
             times: (saying.times, asked.times()),
         };
@@ -297,7 +308,9 @@ impl Bills {
             same.map(|(message, _)| tokens(message)).sum::<u64>()
         };
         let longest = earlier.iter().map(common).max().unwrap_or(0);
-        earlier.push(messages);
+        if !earlier.contains(&messages) {
+            earlier.push(messages);
+        }
         longest / 128 * 128
     }
 

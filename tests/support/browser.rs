@@ -123,6 +123,13 @@ impl Browser {
         self.call("url", json!({ "url": url })).await;
     }
 
+    /// Has it keep a cookie of the host whose page is open.
+    pub(crate) async fn keep(&self, name: &str, value: &str) {
+        let secure = name.starts_with("__Host-");
+        let cookie = json!({ "name": name, "value": value, "path": "/", "secure": secure, "httpOnly": true });
+        self.call("cookie", json!({ "cookie": cookie })).await;
+    }
+
     /// Runs a script in the page and returns its result.
     pub(crate) async fn ask(&self, script: &str) -> Value {
         self.call("execute/sync", json!({ "script": script, "args": [] }))

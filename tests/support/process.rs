@@ -173,9 +173,13 @@ impl Served {
         served
     }
 
-    /// With the operator's console open on this ledger.
+    /// With the operator's console open on this ledger, on its page of alerts: it was open before the day went bad.
     pub(crate) fn watched(mut self, ledger: &str) -> Self {
         self.screen = Screen::open(ledger, &self.admin);
+        if let Some(screen) = &self.screen {
+            screen.press("A");
+            screen.until("Alerts ·");
+        }
         self
     }
 

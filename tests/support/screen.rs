@@ -1,4 +1,4 @@
-//! An operator's console in a terminal beside a gateway, on its page of alerts. It was open before the day went bad.
+//! An operator's console in a terminal beside a gateway.
 #![cfg(test)]
 
 use std::path::{Path, PathBuf};
@@ -17,12 +17,12 @@ pub(crate) struct Screen {
 impl Screen {
     /// Opens it on a ledger. `None` where tmux is not installed, or the console has not been built.
     pub(crate) fn open(ledger: &str, admin: &str) -> Option<Self> {
-        if !installed("tmux", "the console on bad days") {
+        if !installed("tmux", "the console beside gateways") {
             return None;
         }
         let console = Path::new(env!("CARGO_BIN_EXE_farebox")).with_file_name("farebox-console");
         if !console.exists() {
-            list("the console on bad days: cargo build makes the console");
+            list("the console beside gateways: cargo build makes the console");
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -35,8 +35,6 @@ impl Screen {
         let size = ["-x", "200", "-y", "50"];
         screen.tmux(&[&["new-session", "-d"][..], &size, &[&command]].concat());
         screen.until("Keys ·");
-        screen.press("A");
-        screen.until("Alerts ·");
         Some(screen)
     }
 
@@ -67,6 +65,32 @@ impl Screen {
     /// Waits until it shows these words, wherever its lines end.
     pub(crate) fn until(&self, words: &str) {
         self.wait(words, true);
+    }
+
+    /// A customer's grants: waits for so many, and returns the words of each line.
+    pub(crate) fn grants_of(&self, customer: &str, count: usize) -> Vec<Vec<String>> {
+        self.press("U");
+        self.until("Customers ·");
+        for key in ["/", "C-u", customer, "Enter"] {
+            self.press(key);
+        }
+        self.until(&format!("> ▸ {customer}"));
+        self.press("Enter");
+        self.until("esc back");
+        self.press("]");
+        self.press("]");
+        self.until(&format!("1 of {count}"));
+        self.until("GRANT GIVEN LEFT");
+        let screen = self.tmux(&["capture-pane", "-p"]);
+        self.press("Escape");
+        // With the next key it would be another one.
+        self.until("space its keys");
+        let lines = screen.lines().map(in_one_line);
+        let words = |line: String| line.split(' ').map(str::to_owned).collect();
+        lines
+            .filter(|line| line.contains("g_"))
+            .map(words)
+            .collect()
     }
 
     /// Whether it shows these words now.

@@ -10,7 +10,7 @@ use crate::pages::report;
 
 /// Where money is, with the open patterns of each kind that are left.
 const ROOMS: &[(&str, usize, usize)] = &[
-    ("ledger/src/", 6, 36),
+    ("ledger/src/", 6, 35),
     ("src/billing/", 0, 0),
     ("src/proxy/", 8, 17),
     ("selling/src/", 4, 0),

@@ -1,13 +1,14 @@
 //! The acts that the console does: their names, what their forms ask for, and what is told before they are done. What an act is, the words of
 //! its members and how they are read, `farebox-selling` says.
 
-use farebox_ledger::{CustomerId, GrantId, KeyId, OperationId, Scope};
+use farebox_ledger::{CustomerId, GrantId, KeyId, OperationId, Scope, SubscriptionId};
 use farebox_selling::customer::{Close, CreateCustomer, EditCustomer, Resume, Suspend};
 use farebox_selling::grant::{GiveGrant, TakeGrantBack};
 use farebox_selling::key::{Block, EditKey, Revoke, Rotate, SellKey, Unblock};
 use farebox_selling::link::MakeLink;
 use farebox_selling::member::Member;
 use farebox_selling::payment::{Adjust, MoveMoney, Refund, TopUp};
+use farebox_selling::plan::{EndPlan, HaveOtherPlan, PausePlan, ResumePlan, SellPlan};
 use farebox_selling::{Deed, Doer, SellerAct, Unfit};
 use serde::de::DeserializeOwned;
 
@@ -60,6 +61,15 @@ pub(crate) const GRANT: &str = "grant";
 impl ActSubject for GrantId {
     fn of(plan: &ActPlan) -> Option<Self> {
         plan.body.get(GRANT)?.as_str()?.parse().ok()
+    }
+}
+
+/// The name of the member of a plan that says which subscription.
+pub(crate) const SUBSCRIPTION: &str = "subscription";
+
+impl ActSubject for SubscriptionId {
+    fn of(plan: &ActPlan) -> Option<Self> {
+        plan.body.get(SUBSCRIPTION)?.as_str()?.parse().ok()
     }
 }
 
@@ -144,6 +154,34 @@ pub(crate) static VOID_GRANT: ActKind = ActKind {
     )],
     ..act::<TakeGrantBack>("Void grant", "take it back", &[])
 };
+pub(crate) static SELL_PLAN: ActKind = ActKind {
+    effects: &[(
+        "Effect",
+        "the first period begins at once, or behind what is paid already",
+    )],
+    ..act::<SellPlan>(
+        "Sell plan",
+        "sell or give the periods",
+        &["plan", "periods", "reference", "given"],
+    )
+};
+pub(crate) static CHANGE_PLAN: ActKind =
+    act::<HaveOtherPlan>("Change plan", "change the plan", &["plan", "at_once"]);
+pub(crate) static PAUSE_PLAN: ActKind = ActKind {
+    effects: &[(
+        "Effect",
+        "its time stops; what is left of days and allowance stays until it is resumed",
+    )],
+    ..act::<PausePlan>("Pause plan", "stop its time", &[])
+};
+pub(crate) static RESUME_PLAN: ActKind = ActKind {
+    effects: &[("Effect", "what is left is as long as it was")],
+    ..act::<ResumePlan>("Resume plan", "let it go on", &[])
+};
+pub(crate) static END_PLAN: ActKind = ActKind {
+    effects: &[("Effect", "it is renewed no more; what is paid still runs")],
+    ..act::<EndPlan>("End plan", "end it", &[])
+};
 pub(crate) static NEW_KEY: ActKind = ActKind {
     effects: &[(
         "Money",
@@ -167,7 +205,14 @@ pub(crate) static NEW_KEY: ActKind = ActKind {
 pub(crate) static NEW_CUSTOMER: ActKind = act::<CreateCustomer>(
     "New customer",
     "create the customer",
-    &["label", "external_id", "low_balance", "rate", "concurrency"],
+    &[
+        "label",
+        "external_id",
+        "low_balance",
+        "rate",
+        "concurrency",
+        "price_list",
+    ],
 );
 pub(crate) static EDIT: ActKind = edits::<EditKey>(
     "Edit",
@@ -240,13 +285,18 @@ pub(crate) static CLOSE: ActKind = ActKind {
 };
 
 /// Every kind.
-pub(crate) static ACTS: [&ActKind; 18] = [
+pub(crate) static ACTS: [&ActKind; 23] = [
     &TOP_UP,
     &ADJUST,
     &REFUND,
     &MOVE,
     &GIVE_GRANT,
     &VOID_GRANT,
+    &SELL_PLAN,
+    &CHANGE_PLAN,
+    &PAUSE_PLAN,
+    &RESUME_PLAN,
+    &END_PLAN,
     &NEW_KEY,
     &NEW_CUSTOMER,
     &EDIT,

@@ -191,6 +191,7 @@ pub(crate) const fn kind(kind: EntryKind) -> &'static str {
         EntryKind::Reversal => "reversal",
         EntryKind::Move => "move",
         EntryKind::WriteOff => "write-off",
+        EntryKind::Carry => "carry",
     }
 }
 

@@ -166,6 +166,7 @@ pub(crate) fn typed(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
+        Value::Bool(is_so) => if *is_so { "yes" } else { "no" }.to_owned(),
         Value::Array(list) => list.iter().map(typed).collect::<Vec<_>>().join(", "),
         other => other.to_string(),
     }

@@ -83,18 +83,23 @@ pub(super) fn of_reload(
 
 /// What sellers' programs hear of a reload: changed prices, and models that are no longer sold.
 pub(super) fn news(rows: &[DiffRow]) -> Vec<News> {
-    let of_models = rows.iter().filter(|row| row.subject == DiffSubject::Model);
-    let told = of_models.filter_map(|row| match (row.change, row.field) {
-        (DifferenceKind::Changed, "price") => {
-            let data = json!({ "slug": row.name, "old": row.old, "new": row.new });
-            Some((EventKind::PriceChanged, data))
-        }
-        (DifferenceKind::Removed, _) => {
-            let data = json!({ "slug": row.name, "use": replacement(rows, &row.name) });
-            Some((EventKind::ModelRetired, data))
-        }
-        _ => None,
-    });
+    let told = rows
+        .iter()
+        .filter_map(|row| match (row.subject, row.change) {
+            _ if row.is_new_price() => {
+                let mut data = json!({ "slug": row.name, "old": row.old, "new": row.new });
+                // A price of a list; no slug has a stroke.
+                if let Some((list, slug)) = row.name.split_once('/') {
+                    (data["list"], data["slug"]) = (list.into(), slug.into());
+                }
+                Some((EventKind::PriceChanged, data))
+            }
+            (DiffSubject::Model, DifferenceKind::Removed) => {
+                let data = json!({ "slug": row.name, "use": replacement(rows, &row.name) });
+                Some((EventKind::ModelRetired, data))
+            }
+            _ => None,
+        });
     told.map(|(kind, data)| News {
         kind,
         data: data.to_string(),
@@ -112,11 +117,7 @@ fn replacement<'rows>(rows: &'rows [DiffRow], slug: &str) -> Option<&'rows str> 
 /// The prices that this reload let fall by more than half, with old and new.
 fn fell(reloader: &Reloader, rows: &[DiffRow]) -> Vec<Value> {
     let status = reloader.status();
-    let changed = |slug: &str| {
-        rows.iter().any(|row| {
-            row.subject == DiffSubject::Model && row.field == "price" && row.name == slug
-        })
-    };
+    let changed = |slug: &str| rows.iter().any(|row| row.is_price() && row.name == slug);
     // A fall stands until its price changes again, so one whose price changed now fell now.
     let falls = status.falls.iter().filter(|fall| changed(&fall.slug));
     let falls = falls.take(MOST_CHANGES);

@@ -28,9 +28,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use farebox_ledger::sqlite::{ServeLock, SqliteLedger};
 use farebox_ledger::store::{self, SharedStore};
-use farebox_ledger::{
-    AdminToken, LedgerAddress, LedgerError, OpenMode, Opening, Perform, Publish, SharedLedger,
-};
+use farebox_ledger::{AdminToken, LedgerAddress, LedgerError, OpenMode, Opening, SharedLedger};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
@@ -109,9 +107,7 @@ impl App {
         if let Some(reloader) = &reloader {
             ledger.announce(reloader.status().files());
         }
-        recover(&ledger).await?;
-        let (slugs, now) = (reload::slugs(&config.current()), clock::now());
-        ledger.perform(Publish { slugs, now }).await?;
+        recover(&ledger, &config).await?;
         // Before anybody is told that it serves: without a handler the signal ends a process.
         let hangup = signal(SignalKind::hangup()).ok();
         let listening = listen(settings.listen)?;
@@ -286,9 +282,9 @@ async fn take(settings: &Settings) -> Result<(SharedStore, Option<LockedFile>), 
     Ok((Arc::<SqliteLedger>::clone(&ledger), Some((ledger, lock))))
 }
 
-/// Books the bills that an earlier run left behind, and ends its other holds.
+/// Books the bills that an earlier run left behind, ends its other holds, and records the published slugs.
 // It is done before anybody can connect, so that the first request finds the money that a dead run held.
-async fn recover(ledger: &SharedStore) -> Result<(), LedgerError> {
+async fn recover(ledger: &SharedStore, config: &ConfigHandle) -> Result<(), LedgerError> {
     let recovered = ledger.begin(clock::now()).await?;
     if recovered.settled + recovered.released > 0 {
         tracing::warn!(
@@ -297,7 +293,7 @@ async fn recover(ledger: &SharedStore) -> Result<(), LedgerError> {
             "ended the holds of an earlier run"
         );
     }
-    Ok(())
+    reload::publish(&**ledger, &config.current()).await
 }
 
 /// Where customers are told to send their requests.

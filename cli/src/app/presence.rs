@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_ledger::sqlite::{FilesCheck, ServeLock, SqliteLedger};
-use farebox_ledger::{Ledger, LedgerError, Perform, Publish};
+use farebox_ledger::{Ledger, LedgerError};
 
 use super::reload;
 use farebox::clock;
@@ -63,10 +63,5 @@ async fn recover(ledger: &Arc<SqliteLedger>, config: &ConfigHandle) -> Result<()
         released = recovered.released,
         "ended the open holds of the restored ledger"
     );
-    ledger
-        .perform(Publish {
-            slugs: reload::slugs(&config.current()),
-            now: clock::now(),
-        })
-        .await
+    reload::publish(&**ledger, &config.current()).await
 }

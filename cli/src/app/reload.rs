@@ -2,17 +2,20 @@
 //!
 //! The snapshot is already in force when this runs; nothing here can undo it, and no request waits for it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use super::files_audit;
 use farebox::clock;
 use farebox::config::{
-    self, Config, Diagnostic, Diagnostics, DiffRow, DiffSubject, DifferenceKind, Paint, Reload,
-    ReloadObserver, Severity, Summary, Trigger, diff,
+    self, Code, Config, Diagnostic, Diagnostics, DiffRow, DiffSubject, DifferenceKind, Paint,
+    Reload, ReloadObserver, Severity, Summary, Trigger, diff,
 };
 use farebox::server::admin::Admin;
-use farebox_ledger::{Perform, Publish, lock};
+use farebox_ledger::{Ledger, LedgerError, Perform, Publish, lock};
+use farebox_selling::{customer, subscription};
+use tokio::runtime::Handle;
 
 /// Changed prices that one log line names.
 const MOST_PRICES: usize = 20;
@@ -62,6 +65,7 @@ impl ReloadFollower {
             let act = files_audit::of_reload(&self.admin, reloader, config.generation, &rows);
             (act, files_audit::news(&rows))
         });
+        let unlike = plans_unlike_before(&rows);
         proxy.tasks.spawn(async move {
             if let Err(error) = ledger.perform(Publish { slugs, now: clock::now() }).await {
                 tracing::error!(%error, "cannot store the published slugs; if one disappears from the catalog, no warning will follow");
@@ -71,6 +75,7 @@ impl ReloadFollower {
             {
                 tracing::error!(%error, "the audit does not have this reload");
             }
+            tell_of_plans(&*ledger, &unlike).await;
         });
         tracing::info!(generation = config.generation, changes = %summary(&rows), "new configuration in force");
         self.admin.last_changes.store(Arc::new(rows));
@@ -147,13 +152,71 @@ impl ReloadObserver for Following {
         }
     }
 
+    fn missed(&self, lists: &[&str]) -> Vec<Diagnostic> {
+        let ledger = &self.0.admin.front.proxy.ledger;
+        let counts = Handle::current().block_on(customer::on_price_lists(&**ledger));
+        let help = "put it back under its old name, or give its customers another first: farebox customers set CUSTOMER --price-list NAME (none: the catalog's prices); then reload";
+        let lost = |what: String| Diagnostic::without_line(Code::LostPriceList, what, help);
+        match counts {
+            Ok(counts) => {
+                let had = lists.iter().filter_map(|name| {
+                    let count = counts.get(*name)?;
+                    Some(lost(format!(
+                        "the price list `{name}` is gone; customers who have it: {count}"
+                    )))
+                });
+                had.collect()
+            }
+            Err(error) => vec![lost(format!(
+                "a price list is gone, and nobody can say who has it: {error}"
+            ))],
+        }
+    }
+
     fn unwatched(&self, directory: &Path, problem: &str) {
         tracing::warn!(directory = %directory.display(), problem, "cannot watch this directory; polling its files twice a second");
     }
 }
 
+/// The plans that people may have bought on other terms, or that are gone.
+fn plans_unlike_before(rows: &[DiffRow]) -> BTreeMap<String, &'static str> {
+    let rows = rows.iter().filter(|row| row.subject == DiffSubject::Plan);
+    rows.filter_map(|row| match row.change {
+        DifferenceKind::Added => None,
+        DifferenceKind::Removed => Some((row.name.clone(), "has left the catalog")),
+        DifferenceKind::Changed => Some((row.name.clone(), "has changed")),
+    })
+    .collect()
+}
+
+/// Says how many have each of these plans.
+async fn tell_of_plans(ledger: &dyn Ledger, plans: &BTreeMap<String, &'static str>) {
+    if plans.is_empty() {
+        return;
+    }
+    match subscription::count(ledger).await {
+        Ok(counts) => {
+            for (plan, what) in plans {
+                let subscriptions = counts.get(plan).copied().unwrap_or(0);
+                tracing::info!(
+                    plan,
+                    subscriptions,
+                    "a plan {what}; who has it keeps the terms that are paid"
+                );
+            }
+        }
+        Err(error) => tracing::warn!(%error, "cannot count who has the plans that changed"),
+    }
+}
+
+/// Records what a ledger that was just recovered publishes.
+pub(super) async fn publish(ledger: &dyn Ledger, config: &Config) -> Result<(), LedgerError> {
+    let (slugs, now) = (slugs(config), clock::now());
+    ledger.perform(Publish { slugs, now }).await
+}
+
 /// The slugs of a snapshot that customers may know.
-pub(super) fn slugs(config: &Config) -> Vec<String> {
+fn slugs(config: &Config) -> Vec<String> {
     config
         .catalog
         .models
@@ -186,12 +249,7 @@ pub(super) fn log_findings(findings: &Diagnostics) {
 /// `+1 model, ~2 models`: a short summary that counts things, not their fields.
 fn summary(rows: &[DiffRow]) -> String {
     let mut parts = Vec::new();
-    for subject in [
-        DiffSubject::Model,
-        DiffSubject::Retired,
-        DiffSubject::Provider,
-        DiffSubject::Shop,
-    ] {
+    for subject in DiffSubject::ALL {
         for change in [
             DifferenceKind::Added,
             DifferenceKind::Removed,
@@ -203,12 +261,7 @@ fn summary(rows: &[DiffRow]) -> String {
                 .map(|row| row.name.as_str())
                 .collect();
             names.dedup();
-            let word = match subject {
-                DiffSubject::Model => "model",
-                DiffSubject::Retired => "retired slug",
-                DiffSubject::Provider => "provider",
-                DiffSubject::Shop => "shop",
-            };
+            let word = subject.words();
             match names.as_slice() {
                 [] => {}
                 // There is one, whose name is its header's.
@@ -221,11 +274,7 @@ fn summary(rows: &[DiffRow]) -> String {
         }
     }
     // A changed price is money: it is logged with its old and new value.
-    let prices = rows.iter().filter(|row| {
-        row.subject == DiffSubject::Model
-            && row.change == DifferenceKind::Changed
-            && row.field == "price"
-    });
+    let prices = rows.iter().filter(|row| row.is_new_price());
     for row in prices.clone().take(MOST_PRICES) {
         let [old, new] = [&row.old, &row.new].map(|price| price.as_deref().unwrap_or_default());
         parts.push(format!("price of {}: {old} → {new}", row.name));

@@ -6,6 +6,7 @@ use clap::{Arg, Args as ClapArgs, Subcommand};
 use farebox_ledger::{CustomerId, StatementMonth};
 
 use super::payments::UnappliedOptions;
+use super::plans::CustomerPlanOptions;
 use super::values::{customer_id, none_for_null, unless_from};
 use farebox_selling::auto_top_up::SetAutoTopUp;
 use farebox_selling::customer::{Close, CreateCustomer, EditCustomer, WhichCustomers};
@@ -35,8 +36,10 @@ pub enum CustomersCommand {
     TopUp(OnCustomer<TopUp>),
     /// Correct a customer's credit in either direction
     Adjust(OnCustomer<Adjust>),
-    /// Give credit that may end; `farebox grants` lists and takes back what was given
+    /// Give credit that may end; see `farebox grants`
     Grant(OnCustomer<GiveGrant>),
+    /// Sell, give, change and end plans; see `farebox plans`
+    Plan(CustomerPlanOptions),
     /// Ask for money by `top_up.wanted` whenever the balance falls below a threshold, or --off
     AutoTopUp(AutoTopUpOptions),
     /// Make a sign-in link to the dashboard for the customer's oldest owner key, or its only key

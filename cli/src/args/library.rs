@@ -1,4 +1,4 @@
-//! The options of the commands around the library: `add` and `library`.
+//! The options of the commands around models: `add`, `library` and `models`.
 
 use clap::Args as ClapArgs;
 
@@ -22,6 +22,14 @@ pub struct LibraryOptions {
     /// Only what the library says now of targets whose `cost` is another
     #[arg(long)]
     pub diff: bool,
+}
+
+/// Options of `models`.
+#[derive(Debug, ClapArgs)]
+pub struct ModelsOptions {
+    /// What customers with this price list are offered, at its prices
+    #[arg(long = "price-list", value_name = "NAME")]
+    pub list: Option<String>,
 }
 
 fn percent(text: &str) -> Result<u32, String> {

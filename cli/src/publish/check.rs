@@ -15,8 +15,10 @@ use crate::gateway;
 use crate::output::{self, CommandFailed};
 use crate::settings::settings;
 use farebox::config::{
-    self, Config, Diagnostic, Diagnostics, Model, Paint, ProcessSecrets, ServedAs, Severity, Shop,
+    self, Catalog, Config, Diagnostic, Diagnostics, Model, Paint, ProcessSecrets, ServedAs,
+    Severity, Shop,
 };
+use farebox_ledger::PlanTerms;
 use farebox_selling::SoldModels;
 
 /// The relevant part of `/status`: targets whose counts repeatedly cannot be charged as reported.
@@ -73,7 +75,15 @@ pub(crate) async fn run(args: &Args, options: &CheckOptions) -> Result<(), Comma
             if args.format() != OutputFormat::Json {
                 let models = output::count(config.catalog.models.len(), "model");
                 let providers = output::count(config.providers.len(), "provider");
-                output::print(&format!("ok: {models}, {providers}"));
+                let plans = match config.catalog.plans.len() {
+                    0 => String::new(),
+                    plans => format!(", {}", output::count(plans, "plan")),
+                };
+                let lists = match config.catalog.lists.len() {
+                    0 => String::new(),
+                    lists => format!(", {}", output::count(lists, "price list")),
+                };
+                output::print(&format!("ok: {models}, {providers}{plans}{lists}"));
                 if options.verbose {
                     let models = config.catalog.models.iter();
                     let served = models.filter_map(|model| translated(model));
@@ -106,10 +116,8 @@ impl<'a> ReadCatalog<'a> {
         let read = OnceLock::new();
         Self { args, read }
     }
-}
 
-impl SoldModels for ReadCatalog<'_> {
-    fn unsold(&self, slug: &str) -> Option<String> {
+    fn config(&self) -> Option<&Config> {
         let read = || {
             let (
                 Args {
@@ -119,8 +127,29 @@ impl SoldModels for ReadCatalog<'_> {
             ) = (self.args, ProcessSecrets { lenient: true });
             config::load_files(catalog, routes, &secrets).0
         };
-        let config = self.read.get_or_init(read).as_ref()?;
-        config.catalog.unsold(slug)
+        self.read.get_or_init(read).as_ref()
+    }
+
+    fn catalog(&self) -> Result<&Catalog, String> {
+        let file = self.args.catalog.display();
+        let unread = || format!("what {file} sells cannot be read; `farebox check` says why");
+        self.config()
+            .map(|config| &config.catalog)
+            .ok_or_else(unread)
+    }
+}
+
+impl SoldModels for ReadCatalog<'_> {
+    fn unsold(&self, slug: &str) -> Option<String> {
+        self.config()?.catalog.unsold(slug)
+    }
+
+    fn plan(&self, name: &str) -> Result<PlanTerms, String> {
+        self.catalog()?.plan(name).cloned()
+    }
+
+    fn has_list(&self, name: &str) -> Result<(), String> {
+        self.catalog()?.list(name).map(drop)
     }
 }
 

@@ -1,7 +1,9 @@
-//! `farebox diff`: compares the files with the running configuration, and says how many keys each change affects.
+//! `farebox diff`: compares the files with the running configuration, and says how many keys, subscriptions or customers each change affects.
 //!
 //! The running configuration comes from the gateway's admin listener. If no gateway answers, the files are compared with the slugs
 //! that the ledger records as published, by name, and the command exits with 2. Nothing is changed.
+
+use std::collections::BTreeMap;
 
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::{OpenMode, SlugUse, Timestamp};
@@ -15,6 +17,7 @@ use crate::{books, gateway};
 use farebox::clock;
 use farebox::config::{DiffRow, DiffSubject, DifferenceKind, Summary, diff};
 use farebox_ledger::csv;
+use farebox_selling::{customer, subscription};
 
 /// The relevant part of `/status`.
 #[derive(Deserialize)]
@@ -30,6 +33,14 @@ enum DiffAgainst {
     Memory(String, Vec<String>),
 }
 
+/// Whom a change concerns.
+enum Reach<'a> {
+    Keys(&'a SlugUse),
+    Subscriptions(usize),
+    Customers(usize),
+    Nobody,
+}
+
 pub(crate) async fn run(args: &Args) -> Result<(), CommandFailed> {
     let files = check::load(args)?.summary();
     let ledger = open(args).await?;
@@ -42,15 +53,35 @@ pub(crate) async fn run(args: &Args) -> Result<(), CommandFailed> {
         Some(ledger) => ledger.slug_use(a_week_ago()).await?,
         None => Vec::new(),
     };
-    let keys_of = |row: &DiffRow| match row.subject {
-        DiffSubject::Model | DiffSubject::Retired => week.iter().find(|used| used.slug == row.name),
-        DiffSubject::Provider | DiffSubject::Shop => None,
+    let of_plans = match &ledger {
+        Some(ledger) if rows.iter().any(|row| row.subject == DiffSubject::Plan) => {
+            subscription::count(&**ledger).await?
+        }
+        Some(_) | None => BTreeMap::new(),
+    };
+    let of_lists = match &ledger {
+        Some(ledger) if rows.iter().any(|row| row.subject == DiffSubject::PriceList) => {
+            customer::on_price_lists(&**ledger).await?
+        }
+        Some(_) | None => BTreeMap::new(),
+    };
+    let reach = |row: &DiffRow| match row.subject {
+        DiffSubject::Model | DiffSubject::Retired => {
+            let used = week.iter().find(|used| used.slug == row.name);
+            used.map_or(Reach::Nobody, Reach::Keys)
+        }
+        DiffSubject::Plan => Reach::Subscriptions(of_plans.get(&row.name).copied().unwrap_or(0)),
+        DiffSubject::PriceList => {
+            let name = row.name.split('/').next().unwrap_or_default();
+            Reach::Customers(of_lists.get(name).copied().unwrap_or(0))
+        }
+        DiffSubject::Provider | DiffSubject::Shop => Reach::Nobody,
     };
     match args.format() {
-        OutputFormat::Json => output::print_json(&document(&against, &rows, keys_of)),
+        OutputFormat::Json => output::print_json(&document(&against, &rows, reach)),
         OutputFormat::Csv => output::sheet(&csv::document(
             &CSV_HEADINGS,
-            &cells(&rows, |change| word(change).to_owned(), keys_of),
+            &cells(&rows, |change| word(change).to_owned(), reach),
         )),
         _ => {
             output::note(&against.shown(args));
@@ -59,7 +90,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), CommandFailed> {
             } else {
                 output::table(
                     &HEADINGS,
-                    &cells(&rows, |change| change.mark().to_string(), keys_of),
+                    &cells(&rows, |change| change.mark().to_string(), reach),
                 )
             };
             output::print(&table);
@@ -152,35 +183,50 @@ fn vanished<'a>(rows: &'a [DiffRow], files: &'a Summary) -> impl Iterator<Item =
     })
 }
 
-const CSV_HEADINGS: [&str; 6] = [
+const CSV_HEADINGS: [&str; 8] = [
     "change",
     "subject",
     "name",
     "field",
     "value",
     "keys_last_week",
+    "subscriptions",
+    "customers",
 ];
-const HEADINGS: [&str; 6] = ["", "what", "name", "field", "old → new", "keys, 7 days"];
+const HEADINGS: [&str; 8] = [
+    "",
+    "what",
+    "name",
+    "field",
+    "old → new",
+    "keys, 7 days",
+    "subscriptions",
+    "customers",
+];
 
 fn cells<'a>(
     rows: &[DiffRow],
     mark: fn(DifferenceKind) -> String,
-    keys_of: impl Fn(&DiffRow) -> Option<&'a SlugUse>,
+    reach: impl Fn(&DiffRow) -> Reach<'a>,
 ) -> Vec<Vec<String>> {
     rows.iter()
         .map(|row| {
             let what = match row.subject {
-                DiffSubject::Model => "model",
                 DiffSubject::Retired => "retired",
-                DiffSubject::Provider => "provider",
-                DiffSubject::Shop => "shop",
+                subject => subject.words(),
             };
             let values = match (&row.old, &row.new) {
                 (Some(old), Some(new)) => format!("{old} → {new}"),
                 (Some(only), None) | (None, Some(only)) => only.clone(),
                 (None, None) => String::new(),
             };
-            let keys = keys_of(row).map_or_else(String::new, |used| used.keys.to_string());
+            let [mut keys, mut subscriptions, mut customers] = [const { String::new() }; 3];
+            match reach(row) {
+                Reach::Keys(used) => keys = used.keys.to_string(),
+                Reach::Subscriptions(count) => subscriptions = count.to_string(),
+                Reach::Customers(count) => customers = count.to_string(),
+                Reach::Nobody => {}
+            }
             vec![
                 mark(row.change),
                 what.to_owned(),
@@ -188,6 +234,8 @@ fn cells<'a>(
                 row.field.to_owned(),
                 plain(&values),
                 keys,
+                subscriptions,
+                customers,
             ]
         })
         .collect()
@@ -205,15 +253,22 @@ const fn word(change: DifferenceKind) -> &'static str {
 fn document<'a>(
     against: &DiffAgainst,
     rows: &[DiffRow],
-    keys_of: impl Fn(&DiffRow) -> Option<&'a SlugUse>,
+    reach: impl Fn(&DiffRow) -> Reach<'a>,
 ) -> Value {
     let changes: Vec<Value> = rows
         .iter()
         .map(|row| {
-            let used = keys_of(row);
+            let (keys, requests, subscriptions, customers) = match reach(row) {
+                Reach::Keys(used) => (used.keys, used.requests, 0, 0),
+                Reach::Subscriptions(count) => (0, 0, count, 0),
+                Reach::Customers(count) => (0, 0, 0, count),
+                Reach::Nobody => (0, 0, 0, 0),
+            };
             let mut shown = json!(row);
-            shown["keys_last_week"] = json!(used.map_or(0, |used| used.keys));
-            shown["requests_last_week"] = json!(used.map_or(0, |used| used.requests));
+            shown["keys_last_week"] = json!(keys);
+            shown["requests_last_week"] = json!(requests);
+            shown["subscriptions"] = json!(subscriptions);
+            shown["customers"] = json!(customers);
             shown
         })
         .collect();

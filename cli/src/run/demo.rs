@@ -19,11 +19,12 @@ use farebox::config::{self, Config, Model, ProcessSecrets, Source};
 
 pub(crate) async fn run(args: &Args, options: &DemoOptions) -> Result<(), CommandFailed> {
     let log = serve::start_logging("warn");
-    let place = options.shop.then(demo_shop::place).transpose()?;
-    let mut config = shipped()?;
-    if let Some((_, at)) = &place {
-        config.catalog.shop = Arc::new(demo_shop::seller(*at));
-    }
+    let place = options.shop.then(demo_shop::place).transpose();
+    let place = place.map_err(CommandFailed::refused)?;
+    let config = match &place {
+        Some((_, at)) => shipped(&demo_shop::catalog(*at)),
+        None => shipped(init::CATALOG),
+    }?;
     let samples = samples(&config);
     let folder = tempfile::tempdir().map_err(|error| {
         CommandFailed::refused(format!("cannot make a temporary folder: {error}"))
@@ -40,7 +41,8 @@ pub(crate) async fn run(args: &Args, options: &DemoOptions) -> Result<(), Comman
     let ledger = Arc::clone(&app.ledger);
     let shop = match place.zip(app.admin_address()) {
         Some((place, admin)) => {
-            Some(demo_shop::open(args, ledger.as_ref(), place, admin, &base).await?)
+            let shop = demo_shop::open(books::act(args), ledger.as_ref(), place, admin, &base);
+            Some(shop.await.map_err(CommandFailed::refused)?)
         }
         None => None,
     };
@@ -90,9 +92,9 @@ fn free_address(wanted: SocketAddr) -> SocketAddr {
     SocketAddr::new(wanted.ip(), 0)
 }
 
-/// The catalog and routes of this repository, as they were built in.
-fn shipped() -> Result<Config, CommandFailed> {
-    let catalog = Source::new("catalog.toml", init::CATALOG);
+/// This catalog with the routes of this repository, as they were built in.
+fn shipped(catalog: &str) -> Result<Config, CommandFailed> {
+    let catalog = Source::new("catalog.toml", catalog);
     let routes = Source::new("routes.toml", init::ROUTES);
     config::load(&catalog, &routes, &ProcessSecrets { lenient: false })
         .0
@@ -107,27 +109,29 @@ struct Sample {
 }
 
 impl Sample {
-    fn of(model: &Model, class: Option<&'static str>) -> Self {
-        let (family, slug) = (model.best_path, model.slug.clone());
-        Self {
-            family,
-            slug,
+    fn of(model: &Model, class: Option<&'static str>) -> Option<Self> {
+        Some(Self {
+            family: model.best_path.family()?,
+            slug: model.slug.clone(),
             class,
-        }
+        })
     }
 }
 
 /// For each family, the slug served best on its path; and one request in a class, if a model sells it.
 fn samples(config: &Config) -> Vec<Sample> {
     let models = &config.catalog.models;
-    let best = |family| models.iter().find(|model| model.best_path == family);
+    let best = |family| {
+        let mut models = models.iter();
+        models.find(|model| model.best_path.family() == Some(family))
+    };
     let best = Family::ALL.into_iter().filter_map(best);
     let flex = Classes::of(ServiceTier::Flex, RequestRegion::Global);
     let in_a_class = models
         .iter()
         .find(|model| model.price.class(flex).is_some());
-    best.map(|model| Sample::of(model, None))
-        .chain(in_a_class.map(|model| Sample::of(model, Some("flex"))))
+    best.filter_map(|model| Sample::of(model, None))
+        .chain(in_a_class.and_then(|model| Sample::of(model, Some("flex"))))
         .collect()
 }
 

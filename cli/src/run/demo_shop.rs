@@ -2,58 +2,77 @@
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
-use farebox_ledger::{Amount, Gross, Ledger, NewToken, Perform, TokenRole, TokenSecret};
+use farebox_ledger::{Act, Amount, Gross, Ledger, NewToken, Perform, TokenRole, TokenSecret};
 use farebox_shop::{
     CreditOffer, HiddenText, OpenShop, ProcessorSettings, ShopSettings, Storefront,
 };
 
-use crate::args::Args;
-use crate::books;
-use crate::output::CommandFailed;
+use crate::publish::init;
 use farebox::clock;
-use farebox::config::Shop;
 
 /// Where the shop of a demo listens, if it can.
 const USUAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8090);
 const NAME: &str = "Farebox demo shop";
+const PLAN: &str = "coder";
+const CONTACT: &str = "whoever started this demo";
 /// What the demo's token may credit in a day.
 const DAILY: &str = "1000";
 
 /// A place for the shop, taken before the gateway starts, whose errors name it.
-pub(crate) fn place() -> Result<(TcpListener, SocketAddr), CommandFailed> {
+///
+/// # Errors
+/// Why there is none.
+pub fn place() -> Result<(TcpListener, SocketAddr), String> {
     let taken = TcpListener::bind(USUAL)
         .or_else(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
         .and_then(|listener| {
             let at = listener.local_addr()?;
             Ok((listener, at))
         });
-    taken.map_err(|error| CommandFailed::refused(format!("there is no place for a shop: {error}")))
+    taken.map_err(|error| format!("there is no place for a shop: {error}"))
 }
 
 /// Where buyers reach it: browsers keep its cookie on `localhost` without TLS.
-pub(crate) fn url(at: SocketAddr) -> String {
+fn url(at: SocketAddr) -> String {
     format!("http://localhost:{}", at.port())
 }
 
-/// The seller, as the catalog of the demo describes it.
-pub(crate) fn seller(at: SocketAddr) -> Shop {
-    Shop {
-        name: Some(NAME.to_owned()),
-        contact: Some("whoever started this demo".to_owned()),
-        pay_url: Some(format!("{}/", url(at))),
-        note: Some("Cards are simulated.".to_owned()),
-        ..Shop::default()
-    }
+/// The shipped catalog with this shop, and a plan that it sells beside credit.
+pub fn catalog(at: SocketAddr) -> String {
+    format!(
+        r#"{}
+[shop]
+name    = "{NAME}"
+contact = "{CONTACT}"
+pay_url = "{}/"
+note    = "Cards are simulated."
+
+[[plan]]
+name      = "{PLAN}"
+title     = "Coder, monthly"
+price     = "20.00"
+allowance = "25.00"
+period    = "month"
+windows   = [{{ per = "5h", usd = "1.00" }}]
+carry     = "5.00"
+grace     = "6h"
+"#,
+        init::CATALOG,
+        url(at)
+    )
 }
 
 /// Makes its token and opens it.
-pub(crate) async fn open(
-    args: &Args,
+///
+/// # Errors
+/// Why it cannot be opened.
+pub async fn open(
+    act: Act,
     ledger: &dyn Ledger,
     (listener, at): (TcpListener, SocketAddr),
     admin: SocketAddr,
     gateway: &str,
-) -> Result<OpenShop, CommandFailed> {
+) -> Result<OpenShop, String> {
     let usd = |text: &str| Amount::from_usd_str(text).unwrap_or_default();
     let secret = TokenSecret::generate(clock::random());
     ledger
@@ -64,10 +83,12 @@ pub(crate) async fn open(
             role: TokenRole::Sell,
             daily: Some(usd(DAILY)),
             expires_at: None,
-            act: books::act(args),
+            act,
         })
-        .await?;
-    let offer = |credit: &str, price: &str, tax: &str| CreditOffer {
+        .await
+        .map_err(|error| error.to_string())?;
+    let offer = |plan: Option<&str>, credit: &str, price: &str, tax: &str| CreditOffer {
+        plan: plan.map(str::to_owned),
         credit: usd(credit),
         price: Gross::parse(price).unwrap_or_default(),
         tax: Gross::parse(tax).unwrap_or_default(),
@@ -83,12 +104,17 @@ pub(crate) async fn open(
         processor: ProcessorSettings::Simulated,
         storefront: Storefront {
             name: NAME.to_owned(),
-            contact: Some("whoever started this demo".to_owned()),
+            contact: Some(CONTACT.to_owned()),
             currency: "EUR".to_owned(),
-            offers: vec![offer("10", "11.90", "1.90"), offer("50", "59.50", "9.50")],
+            offers: vec![
+                offer(None, "10", "11.90", "1.90"),
+                offer(None, "50", "59.50", "9.50"),
+                // What a period gives is said by the gateway.
+                offer(Some(PLAN), "0", "23.80", "3.80"),
+            ],
         },
     };
-    OpenShop::on(listener, settings).map_err(CommandFailed::refused)
+    OpenShop::on(listener, settings)
 }
 
 /// What to do there.
@@ -96,7 +122,8 @@ pub(crate) fn way(url: &str) -> String {
     format!(
         "
 Shop at {url}/
-  Choose an amount, pay with the test card, press *Show my key*: the key works at once. The page has the receipt,
-  and the dashboard, signed in with that key, the month's statement under *Payments*."
+  Choose an amount or the plan, pay with the test card, press *Show my key*: the key works at once. The page has the
+  receipt, and the dashboard, signed in with that key, the month's statement under *Payments*. Of a plan, *Change the card
+  or cancel* leads to a page on which it is renewed, refused, disputed or cancelled."
     )
 }

@@ -1,5 +1,5 @@
 //! Commands that run the gateway: for customers, or as a demo.
 
 pub(crate) mod demo;
-pub(crate) mod demo_shop;
+pub mod demo_shop;
 pub(crate) mod serve;

@@ -12,7 +12,8 @@ use crate::publish::check::ReadCatalog;
 use crate::tables;
 use farebox::clock;
 use farebox_selling::key::KeyDocument;
-use farebox_selling::{Deeded, Doer, SellerAct};
+use farebox_selling::subscription::SubscriptionDocument;
+use farebox_selling::{Deeded, Doer, SellerAct, subscription};
 
 /// Does an act, and prints what it came to.
 pub(crate) async fn act<A: SellerAct>(args: &Args, act: A, of: A::Of) -> Result<(), CommandFailed> {
@@ -80,6 +81,7 @@ pub(crate) fn print_done(args: &Args, done: &Deeded) {
         }
         Outcome::Payment(moved) => print_moved(args, moved),
         Outcome::GrantAnswer(answer) => print_grant(args, answer),
+        Outcome::PlanAnswer(answer) => print_subscription(args, &(&**answer).into()),
         _ => {}
     }
 }
@@ -125,6 +127,19 @@ fn print_grant(args: &Args, answer: &GrantAnswer) {
     }
 }
 
+/// Prints a subscription, and for people its windows.
+pub(crate) fn print_subscription(args: &Args, shown: &SubscriptionDocument) {
+    if args.format() == OutputFormat::Json {
+        return output::print_json(shown);
+    }
+    let rows = tables::subscriptions(std::slice::from_ref(shown));
+    tables::print(args.format(), &tables::SUBSCRIPTION, &rows);
+    if args.format() != OutputFormat::Csv && !shown.windows.is_empty() {
+        output::print("");
+        output::print(&output::table(&tables::WINDOW, &tables::windows(shown)));
+    }
+}
+
 /// Prints where a payment is now; not as JSON.
 fn print_moved(args: &Args, moved: &PaymentMoved) {
     let rows = tables::payments(std::slice::from_ref(&moved.payment));
@@ -135,6 +150,10 @@ fn print_moved(args: &Args, moved: &PaymentMoved) {
     let customer = &moved.customer;
     output::print("");
     print_customers(args, std::slice::from_ref(customer));
+    let of_plans = moved.payment.plan.iter();
+    for words in of_plans.flat_map(|_| subscription::words(customer, clock::now())) {
+        output::print(&words);
+    }
     if let PaymentStatus::Unapplied { why } = &moved.payment.status {
         output::note(&format!(
             "It could not be booked ({why}) and is kept as unapplied: farebox customers unapplied"

@@ -32,6 +32,7 @@ impl BulkKind for BulkCustomers<'_> {
     const COLUMNS: &'static [&'static str] = &[
         "label",
         "external-id",
+        "price-list",
         "rate",
         "concurrency",
         "low-balance",

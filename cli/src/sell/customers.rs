@@ -4,7 +4,7 @@ use farebox_ledger::{Customer, CustomerId, OpenMode, Outcome, PersonalData};
 use serde_json::json;
 
 use super::acts::{self, act, print_done};
-use super::{keys, paper, payments};
+use super::{keys, paper, payments, plans};
 use crate::args::customers::{
     AutoTopUpOptions, CreateCustomerOptions, CustomersCommand, OneCustomer,
 };
@@ -18,7 +18,7 @@ use farebox_selling::customer::{
     CustomerDocument, CustomerPage, Erase, Resume, Suspend, WhichCustomers,
 };
 use farebox_selling::erasure::Remains;
-use farebox_selling::{grant, reads};
+use farebox_selling::{customer, grant, reads, subscription};
 
 pub(crate) async fn run(args: &Args, command: &CustomersCommand) -> Result<(), CommandFailed> {
     match command {
@@ -33,6 +33,7 @@ pub(crate) async fn run(args: &Args, command: &CustomersCommand) -> Result<(), C
         CustomersCommand::TopUp(on) => act(args, on.act.clone(), on.id.into()).await,
         CustomersCommand::Adjust(on) => (act(args, on.act.clone(), on.id.into()).await).map(drop),
         CustomersCommand::Grant(on) => act(args, on.act.clone(), on.id).await,
+        CustomersCommand::Plan(options) => plans::of_customer(args, options).await,
         CustomersCommand::AutoTopUp(options) => ask_for_money(args, options).await,
         CustomersCommand::Link(one) => link(args, one).await,
         CustomersCommand::Move(on) => act(args, on.act.clone(), on.from).await,
@@ -81,7 +82,12 @@ pub(crate) async fn show(args: &Args, one: &OneCustomer) -> Result<(), CommandFa
     if args.format() == OutputFormat::Csv {
         return Ok(());
     }
-    for words in grant::words(&page.customer, clock::now()) {
+    if let Some(words) = customer::paying_by(&page.customer) {
+        output::print(&words);
+    }
+    let now = clock::now();
+    let words = grant::words(&page.customer, now).into_iter();
+    for words in words.chain(subscription::words(&page.customer, now)) {
         output::print(&words);
     }
     say_auto_top_up(args, &page.customer);

@@ -11,6 +11,7 @@ pub(crate) mod keys;
 pub(crate) mod manage;
 pub(crate) mod paper;
 pub(crate) mod payments;
+pub(crate) mod plans;
 pub(crate) mod show;
 pub(crate) mod tokens;
 pub(crate) mod vouchers;

@@ -91,7 +91,10 @@ fn rows(lots: &[Lot]) -> Vec<Vec<String>> {
             expires.unwrap_or_else(|| "never".to_owned()),
             lot.created_at.to_string(),
             voucher::status(lot, now).to_owned(),
-            lot.kind.as_str().to_owned(),
+            match &lot.plan {
+                Some(terms) => format!("{} {}", lot.kind.as_str(), terms.name),
+                None => lot.kind.as_str().to_owned(),
+            },
         ]
     };
     lots.iter().map(row).collect()

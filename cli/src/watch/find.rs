@@ -1,17 +1,17 @@
-//! `farebox show ID`: one request, payment, key or customer, found by whatever a customer or a provider names.
+//! `farebox show ID`: one request, payment, key, customer or subscription, found by whatever a customer or a provider names.
 //!
 //! The ledger knows what was charged and paid. What was refused, and which attempts failed, only the running gateway remembers.
 
 use farebox_ledger::search::{self, SearchResult};
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::text::SECRET_PREFIX;
-use farebox_ledger::{Customer, Key, OpenMode};
+use farebox_ledger::{Customer, Key, OpenMode, Perform as _, Subscription, SubscriptionId};
 use serde_json::{Value, json};
 
 use crate::args::customers::OneCustomer;
 use crate::args::{Args, OneKey, OutputFormat, ShowOptions};
 use crate::output::{self, CommandFailed};
-use crate::sell::{customers, payments, show};
+use crate::sell::{customers, payments, plans, show};
 use crate::{books, gateway, tables};
 use farebox::clock;
 use farebox_selling::customer::CustomerDocument;
@@ -28,6 +28,9 @@ pub(crate) async fn run(args: &Args, options: &ShowOptions) -> Result<(), Comman
         && (book.find_key(key).await?.is_some() || id.starts_with(SECRET_PREFIX))
     {
         return show::run(args, &OneKey { id: key }).await;
+    }
+    if let Some(subscription) = subscription(&book, &id).await? {
+        return plans::show(args, subscription).await;
     }
     let remembered = remembered(args, &id).await;
     if let Ok(Some(document)) = &remembered {
@@ -59,6 +62,18 @@ pub(crate) async fn run(args: &Args, options: &ShowOptions) -> Result<(), Comman
         }
         None => Err(unknown(&id, remembered.err())),
     }
+}
+
+/// The subscription with this id.
+async fn subscription(
+    book: &SharedStore,
+    id: &str,
+) -> Result<Option<SubscriptionId>, CommandFailed> {
+    let Some(Ok(id)) = id.starts_with("s_").then(|| id.parse()) else {
+        return Ok(None);
+    };
+    let all = book.all::<Subscription>().await?;
+    Ok(all.iter().any(|of| of.id == id).then_some(id))
 }
 
 /// Nothing has this name; `unasked` is why the gateway could not be asked.
@@ -220,6 +235,7 @@ fn of_request(
         ("loss", "loss"),
         ("exposure", "exposure"),
         ("cost", "cost"),
+        ("cost by", "cost_source"),
         ("provider says", "provider_cost"),
         ("counted by", "evidence"),
         ("balance", "balance_after"),

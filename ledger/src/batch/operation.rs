@@ -24,9 +24,9 @@ use crate::{
     GrantAnswer, Held, HoldMove, JudgeTopUp, Key, KeyChange, KeyId, LedgerError, Lot, MarkUsed,
     Moved, NewCustomer, NewGrant, NewHold, NewKey, NewLink, NewLot, NewMove, NewPayment,
     NewReservation, NewReversal, NewToken, NewVisit, NoteFiles, OperationId, OwnCost, PaymentMoved,
-    Posted, Publish, Recover, Recovered, Redemption, Refusal, Reservation, ResolveHold,
-    RevokeToken, Scope, SecretHash, Session, SettleGrants, Taught, Timestamp, Token, TokenId,
-    UnappliedAct, VoidGrant, VoidLot,
+    PlanAnswer, PlanChange, Posted, Publish, Recover, Recovered, Redemption, Refusal, Reservation,
+    ResolveHold, RevokeToken, Scope, SecretHash, Session, SettleGrants, Taught, Timestamp, Token,
+    TokenId, UnappliedAct, VoidGrant, VoidLot,
 };
 
 /// What an operation is and does. Nothing has a default, so that none is half done.
@@ -153,7 +153,9 @@ operations! {
     Grant(Box<NewGrant>) => GrantAnswer, Money;
     /// Takes back what is left of a grant; what running requests hold of it they can still spend.
     VoidGrant(Box<VoidGrant>) => GrantAnswer, Money;
-    /// Books what time has done to a customer's grants.
+    /// Gives periods of a plan, or changes a customer's subscription.
+    ChangePlan(Box<PlanChange>) => PlanAnswer, Money;
+    /// Books what time has done to a customer's grants and plans.
     SettleGrants(SettleGrants) => (), Continue;
     /// Keeps credit free of the daily bound of the token that asks, while a buyer pays; or keeps it for longer, because the checkout was
     /// completed without its payment. Repeating it changes nothing.

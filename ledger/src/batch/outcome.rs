@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::rule::answer::ApiAnswer;
 use crate::{
     Customer, EndedHold, GrantAnswer, Held, Key, KeyId, LedgerError, Lot, Moved, PaymentMoved,
-    Posted, Recovered, Reservation, Token,
+    PlanAnswer, Posted, Recovered, Reservation, Token,
 };
 
 /// The result of an operation.
@@ -30,6 +30,8 @@ pub enum Outcome {
     Lot(Box<Lot>),
     /// A grant was made or taken back.
     GrantAnswer(Box<GrantAnswer>),
+    /// A subscription was changed.
+    PlanAnswer(Box<PlanAnswer>),
     /// The reservation as it is now.
     Reservation(Box<Reservation>),
     /// What a token asked for was done, now or before.
@@ -76,6 +78,7 @@ convert! {
     Token(Token) => *,
     Lot(Lot) => *,
     GrantAnswer(GrantAnswer) => *,
+    PlanAnswer(PlanAnswer) => *,
     Reservation(Reservation) => *,
     Answered(Answered) => *,
     Held(Held),

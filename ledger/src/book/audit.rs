@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::book::head::AuditHead;
+use crate::book::money_acts::OF_MONEY;
 use crate::rule::auto_top_up::TopUpWish;
 use crate::rule::key::KeyRecord;
 use crate::value::reference;
@@ -18,23 +19,6 @@ use crate::{
     NewKey, NewMove, NewPayment, NewReversal, NewVisit, OperationId, Scope, SecretHash, Timestamp,
     TokenId, UnappliedAct, UnappliedEnd,
 };
-
-/// Acts that move money: what else there is of a customer or key stays as it was.
-pub(crate) const OF_MONEY: [&str; 13] = [
-    "top_up",
-    "adjust",
-    "refund",
-    "write_off",
-    "move",
-    "unapplied",
-    "assign",
-    "return",
-    "reverse",
-    "unapplied_reversal",
-    "fail_top_up",
-    "grant",
-    "void_grant",
-];
 
 /// One administrative act.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -59,6 +59,7 @@ pub(crate) const fn kind_code(kind: EntryKind) -> i64 {
         EntryKind::Reversal => 8,
         EntryKind::Move => 9,
         EntryKind::WriteOff => 10,
+        EntryKind::Carry => 11,
     }
 }
 
@@ -253,6 +254,13 @@ impl HashInput {
             };
             self.number(part.amount.picos());
         }
+        // The same of windows, for entries of before there were plans.
+        for part in parts.iter().filter(|part| !part.windows.is_empty()) {
+            self.count(part.windows.len().try_into().unwrap_or(u64::MAX));
+            for window in &part.windows {
+                self.number(window.to_i64());
+            }
+        }
         self
     }
 
@@ -293,8 +301,8 @@ mod tests {
     use super::*;
     use crate::book::head::NOTHING;
     use crate::{
-        Amount, BillLine, CustomerId, KeyId, OperationId, Served, ServedRegion, ServedTier,
-        Timestamp, Usage,
+        Amount, BillLine, CostSource, CustomerId, KeyId, OperationId, Served, ServedRegion,
+        ServedTier, Timestamp, Usage,
     };
 
     fn charge() -> JournalEntry {
@@ -469,7 +477,7 @@ mod tests {
             |entry| entry.refunds = Some(entry.operation),
             |entry| entry.bill = None,
         ];
-        let of_bill: [fn(&mut Bill); 16] = [
+        let of_bill: [fn(&mut Bill); 17] = [
             |bill| bill.slug.push('b'),
             |bill| bill.first_byte_ms = None,
             |bill| bill.evidence = None,
@@ -481,6 +489,7 @@ mod tests {
             |bill| bill.exposure = Amount::from_picos(1),
             |bill| bill.cost = Some(Amount::ZERO),
             |bill| bill.provider_cost = Some(Amount::ZERO),
+            |bill| bill.cost_source = CostSource::Doubted,
             |bill| bill.served.tier = ServedTier::Flex,
             |bill| bill.served.place = ServedRegion::Us,
             |bill| bill.served.context_band = 1,

@@ -10,8 +10,8 @@ pub fn request_id(id: OperationId) -> String {
     format!("req_{id}")
 }
 
-/// One journal entry as JSON, for operators. `served`, `exposure`, `cost`, `provider_cost`, `facts` and `parts`
-/// are left out when empty; a part without a grant is the balance's own.
+/// One journal entry as JSON, for operators. `served`, `exposure`, `cost`, `listed_cost`, `provider_cost`, `facts` and `parts`
+/// are left out when empty (`listed_cost` is there beside a told one); a part without a grant is the balance's own.
 pub fn json(entry: &JournalEntry) -> Value {
     let mut fields = json!({
         "seq": entry.seq,
@@ -59,11 +59,17 @@ pub fn json(entry: &JournalEntry) -> Value {
     if bill.exposure != Amount::ZERO {
         fields.insert("exposure".to_owned(), json!(bill.exposure));
     }
-    for (name, cost) in [("cost", bill.cost), ("provider_cost", bill.provider_cost)] {
+    let listed = bill.cost.filter(|_| bill.told_cost().is_some());
+    for (name, cost) in [
+        ("cost", bill.own_cost()),
+        ("listed_cost", listed),
+        ("provider_cost", bill.provider_cost),
+    ] {
         if let Some(cost) = cost {
             fields.insert(name.to_owned(), json!(cost));
         }
     }
+    fields.insert("cost_source".to_owned(), json!(bill.cost_source()));
     if !bill.facts.is_empty() {
         fields.insert("facts".to_owned(), json!(bill.facts));
     }
@@ -71,7 +77,7 @@ pub fn json(entry: &JournalEntry) -> Value {
 }
 
 /// The header of a spreadsheet of entries.
-pub const COLUMNS: [&str; 41] = [
+pub const COLUMNS: [&str; 42] = [
     "at",
     "key",
     "seq",
@@ -113,6 +119,7 @@ pub const COLUMNS: [&str; 41] = [
     "provider_cost",
     "customer",
     "parts",
+    "cost_source",
 ];
 
 /// One journal entry as a row under [`COLUMNS`].
@@ -147,6 +154,8 @@ pub fn row(entry: &JournalEntry) -> Vec<String> {
     }
     row.push(entry.customer.to_string());
     row.push(parts(&entry.parts));
+    let source = entry.bill.as_ref().map(Bill::cost_source);
+    row.push(source.unwrap_or_default().to_owned());
     row
 }
 
@@ -188,7 +197,9 @@ fn details(bill: &Bill) -> [String; 8] {
         bill.first_byte_ms.map(millis).unwrap_or_default(),
         millis(bill.total_ms),
         exposure.unwrap_or_default(),
-        bill.cost.map(|cost| cost.to_string()).unwrap_or_default(),
+        bill.own_cost()
+            .map(|cost| cost.to_string())
+            .unwrap_or_default(),
         facts.join("; "),
         bill.answer_id.clone().unwrap_or_default(),
     ]
@@ -241,6 +252,7 @@ pub const fn kind(kind: EntryKind) -> &'static str {
         EntryKind::Reversal => "reversal",
         EntryKind::Move => "move",
         EntryKind::WriteOff => "write_off",
+        EntryKind::Carry => "carry",
     }
 }
 
@@ -258,7 +270,9 @@ pub const fn evidence(evidence: Evidence) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CustomerId, GrantId, KeyId, Served, ServedRegion, ServedTier, Timestamp, Usage};
+    use crate::{
+        CostSource, CustomerId, GrantId, KeyId, Served, ServedRegion, ServedTier, Timestamp, Usage,
+    };
 
     fn charge() -> JournalEntry {
         let bill = Bill {
@@ -309,7 +323,8 @@ mod tests {
                 "0",
                 "",
                 "c_0000000001",
-                ""
+                "",
+                "none"
             ]
         );
         let bill = entry.bill.as_mut().unwrap();
@@ -330,15 +345,12 @@ mod tests {
             (&"provider".into(), "provider")
         );
         entry.bill = None;
-        assert_eq!((row(&entry).len(), COLUMNS.len()), (41, 41));
+        assert_eq!((row(&entry).len(), COLUMNS.len()), (42, 42));
     }
 
     #[test]
     fn parts_are_named_where_a_grant_is_among_them() {
-        let of = |grant, picos| MoneyPart {
-            grant,
-            amount: Amount::from_picos(picos),
-        };
+        let of = |grant, picos| MoneyPart::of(grant, Amount::from_picos(picos));
         let plain = charge();
         assert_eq!((json(&plain).get("parts"), &*row(&plain)[40]), (None, ""));
         let parts = vec![
@@ -371,6 +383,7 @@ mod tests {
         let bill = Bill {
             served,
             provider_cost: Some(Amount::from_picos(9_000_000)),
+            cost_source: CostSource::Doubted,
             usage: Usage {
                 cache_write_12h: 4,
                 calls: 3,
@@ -389,6 +402,20 @@ mod tests {
             json!({"tier": "fast", "place": "us", "context_band": 1, "account": "eu"})
         );
         assert_eq!(document["provider_cost"], "0.000009");
+        assert_eq!(
+            (document.get("cost"), &document["cost_source"]),
+            (None, &"doubted".into())
+        );
+        let mut told = entry.clone();
+        let bill = told.bill.as_mut().unwrap();
+        (bill.cost, bill.cost_source) = (Some(Amount::from_picos(8_000_000)), CostSource::Told);
+        let document = json(&told);
+        let said = ["cost", "listed_cost", "provider_cost", "cost_source"];
+        assert_eq!(
+            said.map(|name| document[name].as_str().unwrap()),
+            ["0.000009", "0.000008", "0.000009", "told"]
+        );
+        assert_eq!((&*row(&told)[29], &*row(&told)[41]), ("0.000009", "told"));
         let lines = &document["lines"];
         assert_eq!(
             (&lines[0]["class"], lines[1].get("class")),
@@ -405,7 +432,8 @@ mod tests {
                 "3",
                 "0.000009",
                 "c_0000000001",
-                ""
+                "",
+                "doubted"
             ]
         );
         assert_eq!(

@@ -35,6 +35,8 @@ pub enum EntryKind {
     Move,
     /// What an operator took from a customer that is to be closed.
     WriteOff,
+    /// What was left of a period of a plan and went on into the next: one entry of each.
+    Carry,
 }
 
 /// One line of the journal.
@@ -110,7 +112,8 @@ impl JournalEntry {
             | EntryKind::Void
             | EntryKind::Reversal
             | EntryKind::Move
-            | EntryKind::WriteOff => None,
+            | EntryKind::WriteOff
+            | EntryKind::Carry => None,
         }
     }
 }

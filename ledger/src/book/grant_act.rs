@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::audit::{AuditRecord, Written};
-use crate::{Amount, Grant, GrantId, GrantRecord, NewGrant, VoidGrant};
+use crate::{Act, Amount, Grant, GrantId, GrantRecord, VoidGrant};
 
-/// A grant that was given.
-pub(crate) fn grant(new: &NewGrant, made: &GrantRecord) -> Written {
-    Written::by(&new.act, "grant", None, &json!({ "grants": [terms(made)] }))
+/// A grant that was given, or follows from a payment that came again.
+pub(crate) fn grant(act: &Act, made: &GrantRecord) -> Written {
+    Written::by(act, "grant", None, &json!({ "grants": [terms(made)] }))
 }
 
 /// What never changes of a grant. The format is frozen.

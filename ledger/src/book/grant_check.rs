@@ -6,9 +6,12 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::audit::AuditRecord;
-use super::grant_act;
 use super::reader::CustomerRows;
-use crate::{Grant, GrantId, GrantRecord, GrantStatus, Grants, JournalEntry, MoneyPart};
+use super::{grant_act, plan_act};
+use crate::{
+    EntryKind, Grant, GrantId, GrantKind, GrantRecord, GrantStatus, Grants, JournalEntry,
+    MoneyPart, Plans, SubscriptionId, WindowId,
+};
 
 /// What entries and acts say of a customer's grants.
 #[derive(Default)]
@@ -17,6 +20,10 @@ pub(super) struct GrantCheck {
     sums: BTreeMap<GrantId, i128>,
     /// The terms with which acts made them.
     made: BTreeMap<GrantId, Value>,
+    /// How the newest act of each left its subscription.
+    left: BTreeMap<SubscriptionId, Value>,
+    /// What was charged in each window, less what was refunded.
+    charged: BTreeMap<WindowId, i128>,
 }
 
 impl GrantCheck {
@@ -26,6 +33,12 @@ impl GrantCheck {
         for part in &entry.parts {
             let amount = i128::from(part.amount.picos());
             sum = sum.saturating_add(amount);
+            if [EntryKind::Charge, EntryKind::Refund].contains(&entry.kind) {
+                for window in &part.windows {
+                    let of_window = self.charged.entry(*window).or_default();
+                    *of_window = of_window.saturating_sub(amount);
+                }
+            }
             if let Some(grant) = part.grant {
                 let of_grant = self.sums.entry(grant).or_default();
                 *of_grant = of_grant.saturating_add(amount);
@@ -39,6 +52,10 @@ impl GrantCheck {
     pub(super) fn act(&mut self, act: &AuditRecord) {
         for (grant, terms) in grant_act::made_grants(act) {
             self.made.insert(grant, terms);
+        }
+        // Acts are walked from the newest on.
+        if let Some((subscription, state)) = plan_act::left(act) {
+            self.left.entry(subscription).or_insert(state);
         }
     }
 
@@ -75,6 +92,9 @@ impl GrantCheck {
         }
         let open = rows.grants.iter().map(|record| record.grant.clone());
         let open = Grants::of(open.filter(Grant::is_open).collect());
+        let plans = Plans::of(rows.subscriptions.clone(), rows.windows.clone());
+        faults.extend(self.plans(name, rows, &plans));
+        let open = open.and(plans.open());
         let customer = &rows.stored.customer;
         if customer.grants != open || rows.next_grant_at != open.next_at() {
             faults.push(format!(
@@ -100,6 +120,39 @@ impl GrantCheck {
         faults
     }
 
+    /// What is wrong with subscriptions and their windows.
+    fn plans(&self, name: &str, rows: &CustomerRows, plans: &Plans) -> Vec<String> {
+        let mut faults = Vec::new();
+        for subscription in plans.iter() {
+            if self.left.get(&subscription.id) != Some(&plan_act::state(subscription)) {
+                let id = subscription.id;
+                faults.push(format!(
+                    "{name}: subscription {id}: it was changed without an audit record"
+                ));
+            }
+        }
+        for id in self.left.keys().filter(|id| plans.get(**id).is_none()) {
+            faults.push(format!("{name}: subscription {id} is missing"));
+        }
+        let parts = || rows.holds.iter().flat_map(|hold| &hold.parts);
+        for window in plans.windows() {
+            let of_it = parts().filter(|part| part.windows.contains(&window.id));
+            let held: i128 = of_it.map(|part| i128::from(part.amount.picos())).sum();
+            let charged = self.charged.get(&window.id).copied().unwrap_or_default();
+            let counted = (
+                i128::from(window.held.picos()),
+                i128::from(window.charged.picos()),
+            );
+            if counted != (held, charged) {
+                faults.push(format!(
+                    "{name}: a window of {} per {} does not follow from its holds and entries",
+                    window.place.plan, window.place.per
+                ));
+            }
+        }
+        faults
+    }
+
     fn grant<'parts>(
         &self,
         record: &GrantRecord,
@@ -121,7 +174,7 @@ impl GrantCheck {
         };
         let of_it = parts.filter(|part| part.grant == Some(grant.id));
         let held: i128 = of_it.map(|part| i128::from(part.amount.picos())).sum();
-        let is_told = self.made.get(&grant.id) == Some(&grant_act::terms(record));
+        let is_told = self.is_told(record);
         let faults = [
             (!follows).then_some("what is left does not follow from its entries"),
             (held != i128::from(grant.held.picos()))
@@ -129,5 +182,17 @@ impl GrantCheck {
             (!is_told).then_some("it was changed without an audit record"),
         ];
         faults.into_iter().flatten()
+    }
+
+    /// Whether an act made it with these terms. The end of a period is what its subscription says.
+    fn is_told(&self, record: &GrantRecord) -> bool {
+        let made = self.made.get(&record.grant.id);
+        match record.grant.kind {
+            GrantKind::Plan => made.is_some_and(|made| {
+                plan_act::without_end(made.clone())
+                    == plan_act::without_end(grant_act::terms(record))
+            }),
+            GrantKind::Promotional | GrantKind::Paid => made == Some(&grant_act::terms(record)),
+        }
     }
 }

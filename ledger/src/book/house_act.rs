@@ -138,6 +138,10 @@ pub(crate) fn state_of_lot(lot: &Lot) -> String {
 fn name_kind(object: &mut Value, lot: &Lot) {
     match lot.kind {
         GrantKind::Promotional => object["kind"] = json!(lot.kind),
+        GrantKind::Plan => {
+            object["kind"] = json!(lot.kind);
+            object["plan"] = json!(lot.plan);
+        }
         GrantKind::Paid => {}
     }
 }

@@ -1,13 +1,13 @@
-//! Charges, costs and possible debts: sums over the hourly rollup by key, target, class or UTC day.
+//! Charges, costs and possible debts: sums over the hourly rollup by key, customer, slug, target, provider, account, class or UTC day.
 //!
-//! A margin is known only if the operator has given a target's prices, so each sum records separately which charges have a known
-//! cost. Pure: the stores supply the rows; order and totals are decided here for all of them. Sums saturate, as the rollup does.
+//! A margin is known only where answers tell their cost or the operator has given a target's prices, so each sum records separately
+//! which charges have a known cost. Pure: the stores supply the rows; order and totals are decided here for all of them. Sums saturate, as the rollup does.
 
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use crate::{Amount, KeyId, OwnCost, Timestamp, UsageRow};
+use crate::{Amount, CustomerId, KeyId, OwnCost, Timestamp, UsageRow};
 
 /// Milliseconds of an hour.
 const HOUR: i64 = 3_600_000;
@@ -22,8 +22,16 @@ pub enum MarginBy {
     /// Each key.
     #[default]
     Key,
+    /// Each customer.
+    Customer,
+    /// Each slug.
+    Slug,
     /// Each `provider/model`; the empty one stands for requests that no target answered.
     Target,
+    /// Each provider.
+    Provider,
+    /// Each account of a provider, `provider/account`; the provider alone where it has only one.
+    Account,
     /// Each class that answers were served as: `fast`, `us`, `fast,us`, and `standard` for all others.
     Class,
     /// Each UTC day.
@@ -33,11 +41,11 @@ pub enum MarginBy {
 /// The sort order of a page of sums: the largest first, names in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum MarginOrder {
-    /// Key id, target, class or day.
+    /// Key id, customer id, slug, target, provider, account, class or day.
     Name,
     /// Charged.
     Charge,
-    /// At the operator's own prices.
+    /// What it cost the operator.
     Cost,
     /// What providers may be owed beyond the charge.
     #[default]
@@ -78,17 +86,19 @@ pub(crate) fn hours(from: Timestamp, to: Timestamp) -> (i64, i64) {
     (from.hour(), last.hour())
 }
 
-/// The sums of one key, target, class or day.
+/// The sums of one key, customer, slug, target, provider, account, class or day.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct MarginRow {
-    /// The key's id, the target, the class, or the day as `2026-11-22`.
+    /// The id, the slug, target, provider, account or class, or the day as `2026-11-22`.
     pub name: String,
     /// Ended requests.
     pub requests: u64,
     /// Charged.
     pub charge: Amount,
-    /// At the operator's own prices, where they are known.
+    /// What it cost the operator, where that is known.
     pub cost: Amount,
+    /// The part of the cost that the answers told.
+    pub told: Amount,
     /// The part of the charge whose cost is known.
     pub priced: Amount,
     /// What providers may be owed beyond the charge, at the catalog's prices.
@@ -120,6 +130,7 @@ impl MarginRow {
             requests: row.requests,
             charge: row.charge,
             cost: row.cost,
+            told: row.told,
             priced,
             exposure: row.exposure,
             loss: row.loss,
@@ -132,6 +143,7 @@ impl MarginRow {
         for (sum, more) in [
             (&mut self.charge, more.charge),
             (&mut self.cost, more.cost),
+            (&mut self.told, more.told),
             (&mut self.priced, more.priced),
             (&mut self.exposure, more.exposure),
             (&mut self.loss, more.loss),
@@ -188,9 +200,58 @@ pub struct Margins {
 }
 
 /// The class of a row of the rollup, for both databases: what `Served::class` says, or `standard`.
-pub(crate) const CLASS: &str = "CASE WHEN place = 'global' THEN tier WHEN tier = 'standard' THEN place ELSE tier || ',' || place END";
+const CLASS: &str = "CASE WHEN place = 'global' THEN tier WHEN tier = 'standard' THEN place ELSE tier || ',' || place END";
 
-/// Sums by number (a key, a day) or by text (a target, a class).
+/// What each database calls parts of a row of the rollup `u`, whose key is `k`.
+#[derive(Debug)]
+pub(crate) struct RollupNames {
+    pub(crate) slug: &'static str,
+    pub(crate) target: &'static str,
+    /// The part of the target before its first `/`.
+    pub(crate) provider: &'static str,
+    /// The hour's day, since 1970.
+    pub(crate) day: &'static str,
+}
+
+impl MarginBy {
+    /// What a row of the rollup is summed by, for both databases: a number, or else a text.
+    pub(crate) fn columns(self, names: &RollupNames) -> (String, String) {
+        let number = |sql: &str| (sql.to_owned(), "''".to_owned());
+        let text = |sql: String| ("0".to_owned(), sql);
+        match self {
+            Self::Key => number("u.key"),
+            Self::Customer => number("k.customer"),
+            Self::Day => number(names.day),
+            Self::Slug => text(names.slug.to_owned()),
+            Self::Target => text(names.target.to_owned()),
+            Self::Provider => text(names.provider.to_owned()),
+            Self::Account => text(format!(
+                "{} || CASE WHEN account = '' THEN '' ELSE '/' || account END",
+                names.provider
+            )),
+            Self::Class => text(CLASS.to_owned()),
+        }
+    }
+
+    /// The name of a sum.
+    pub(crate) fn name(self, number: i64, text: String) -> String {
+        match self {
+            Self::Day => Timestamp::from_millis(number.saturating_mul(DAY))
+                .to_string()
+                .chars()
+                .take(10)
+                .collect(),
+            Self::Key => {
+                KeyId::from_i64(number).map_or_else(|| number.to_string(), |key| key.to_string())
+            }
+            Self::Customer => CustomerId::from_i64(number)
+                .map_or_else(|| number.to_string(), |customer| customer.to_string()),
+            Self::Slug | Self::Target | Self::Provider | Self::Account | Self::Class => text,
+        }
+    }
+}
+
+/// Sums by number (a key, a customer, a day) or by text (all others).
 #[derive(Debug)]
 pub(crate) struct Summing {
     query: MarginQuery,
@@ -207,54 +268,32 @@ impl Summing {
         }
     }
 
-    /// Adds one row of the rollup, with the target or class that it is summed by.
-    pub(crate) fn add(&mut self, key: i64, hour: i64, name: &str, row: &UsageRow) {
-        let sum = match self.query.by {
-            MarginBy::Key => self.numbers.entry(key).or_default(),
-            MarginBy::Day => self.numbers.entry(hour.div_euclid(HOURS)).or_default(),
-            MarginBy::Target | MarginBy::Class => match self.names.get_mut(name) {
-                Some(sum) => sum,
-                None => self.names.entry(name.to_owned()).or_default(),
-            },
+    /// Adds one row of the rollup, with what it is summed by.
+    pub(crate) fn add(&mut self, number: i64, text: &str, row: &UsageRow) {
+        let sum = match (text.is_empty(), self.names.get_mut(text)) {
+            (true, _) => self.numbers.entry(number).or_default(),
+            (false, Some(sum)) => sum,
+            (false, None) => self.names.entry(text.to_owned()).or_default(),
         };
         sum.add(row);
     }
 
     pub(crate) fn finish(self, own: Vec<OwnCost>) -> Margins {
-        let Self {
-            query,
-            numbers,
-            names,
-        } = self;
-        let numbers = numbers.into_iter().map(|(number, row)| MarginRow {
-            name: name(query.by, number),
+        let query = self.query;
+        let named = |(number, row), text| MarginRow {
+            name: query.by.name(number, text),
             ..row
-        });
-        let rows = numbers.chain(
-            names
-                .into_iter()
-                .map(|(name, row)| MarginRow { name, ..row }),
-        );
+        };
+        let numbers = self.numbers.into_iter();
+        let numbers = numbers.map(|sum| named(sum, String::new()));
+        let names = self.names.into_iter();
+        let rows = numbers.chain(names.map(|(text, row)| named((0, row), text)));
         page(query, rows.collect(), own)
     }
 }
 
-/// A key's id or a day, as it is shown.
-pub(crate) fn name(by: MarginBy, number: i64) -> String {
-    match by {
-        MarginBy::Day => Timestamp::from_millis(number.saturating_mul(DAY))
-            .to_string()
-            .chars()
-            .take(10)
-            .collect(),
-        MarginBy::Key | MarginBy::Target | MarginBy::Class => {
-            KeyId::from_i64(number).map_or_else(|| number.to_string(), |key| key.to_string())
-        }
-    }
-}
-
-/// Adds what our own requests cost to the rows of their target or day, which may have no other. They belong to no key and have no
-/// class, so that only the total has them there.
+/// Adds what our own requests cost to the rows of their target, provider or day, which may have no other. They belong to no key and
+/// have no class, so that only the total has them there.
 fn add_own(by: MarginBy, rows: &mut Vec<MarginRow>, total: &mut MarginRow, own: Vec<OwnCost>) {
     for OwnCost { hour, target, cost } in own {
         let own = MarginRow {
@@ -263,9 +302,14 @@ fn add_own(by: MarginBy, rows: &mut Vec<MarginRow>, total: &mut MarginRow, own: 
         };
         total.merge(&own);
         let name = match by {
-            MarginBy::Key | MarginBy::Class => continue,
+            MarginBy::Key
+            | MarginBy::Customer
+            | MarginBy::Slug
+            | MarginBy::Account
+            | MarginBy::Class => continue,
             MarginBy::Target => target,
-            MarginBy::Day => name(by, hour.div_euclid(HOURS)),
+            MarginBy::Provider => target.split('/').next().unwrap_or_default().to_owned(),
+            MarginBy::Day => by.name(hour.div_euclid(HOURS), String::new()),
         };
         match rows.iter_mut().find(|row| row.name == name) {
             Some(row) => row.merge(&own),
@@ -408,7 +452,12 @@ mod tests {
                 cost: picos(60),
                 ..UsageRow::default()
             };
-            sums.add(1, 24, "a/m", &row);
+            let (number, text) = match by {
+                MarginBy::Target => (0, "a/m"),
+                MarginBy::Provider => (0, "a"),
+                _ => (1, ""),
+            };
+            sums.add(number, text, &row);
             let own = vec![own(24, "a/m", 3), own(25, "a/m", 2), own(72, "b/m", 7)];
             let page = sums.finish(own);
             let shown = |row: &MarginRow| (row.own.picos(), row.margin().map(Amount::picos));
@@ -417,14 +466,19 @@ mod tests {
         };
         assert_eq!(sums(MarginBy::Key), [(0, Some(40))]);
         assert_eq!(sums(MarginBy::Target), [(5, Some(35)), (7, None)]);
+        assert_eq!(sums(MarginBy::Provider), [(5, Some(35)), (7, None)]);
         assert_eq!(sums(MarginBy::Day), [(5, Some(35)), (7, None)]);
     }
 
     #[test]
     fn days_are_utc_and_names_are_stable() {
+        let name = |by: MarginBy, number| by.name(number, String::new());
         assert_eq!(name(MarginBy::Day, 20_779), "2026-11-22");
         assert_eq!(name(MarginBy::Day, -1), "1969-12-31");
         let key = KeyId::from_random(7);
         assert_eq!(name(MarginBy::Key, key.to_i64()), key.to_string());
+        let customer = CustomerId::from_random(7);
+        let shown = name(MarginBy::Customer, customer.to_i64());
+        assert_eq!(shown, customer.to_string());
     }
 }

@@ -195,8 +195,10 @@ pub struct UsageRow {
     pub loss: Amount,
     /// What providers may still be owed.
     pub exposure: Amount,
-    /// At the operator's own prices, of requests that have one.
+    /// What requests cost the operator, of those whose cost is known.
     pub cost: Amount,
+    /// The part of the cost that the answers told.
+    pub told: Amount,
     /// The part of the exposure that a dead gateway left unmetered, through no fault of the key. Only filled when the hours of one
     /// key are read.
     pub unmetered: Amount,
@@ -216,6 +218,7 @@ impl UsageRow {
             loss: bill.loss,
             exposure: owed.exposure,
             cost: owed.cost.unwrap_or_default(),
+            told: bill.told_cost().unwrap_or_default(),
             ..Self::default()
         };
         let failed = bill.failed().map(|(target, owed)| {
@@ -249,6 +252,7 @@ impl UsageRow {
             (&mut self.loss, more.loss),
             (&mut self.exposure, more.exposure),
             (&mut self.cost, more.cost),
+            (&mut self.told, more.told),
             (&mut self.unmetered, more.unmetered),
         ] {
             *sum = Amount::from_picos(sum.picos().saturating_add(more.picos()));

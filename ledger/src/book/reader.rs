@@ -10,7 +10,10 @@ use crate::rule::hold::StoredHold;
 use crate::rule::key::KeyRecord;
 use crate::rule::limit::Traffic;
 use crate::rule::link::SignInLink;
-use crate::{GrantRecord, KeyId, Payment, PersonalData, Served, Session, Timestamp, UsageRow};
+use crate::{
+    GrantRecord, KeyId, Payment, PersonalData, PlanWindow, Served, Session, Subscription,
+    Timestamp, UsageRow,
+};
 
 /// A row, or why it cannot be read.
 pub(crate) type ReadRow<T> = Result<T, String>;
@@ -37,6 +40,9 @@ pub(crate) struct CustomerRows {
     pub(crate) personal: Option<PersonalData>,
     pub(crate) payments: Vec<Payment>,
     pub(crate) grants: Vec<GrantRecord>,
+    /// All subscriptions, and what is counted of them.
+    pub(crate) subscriptions: Vec<Subscription>,
+    pub(crate) windows: Vec<PlanWindow>,
     /// When its account says that something happens to them.
     pub(crate) next_grant_at: Option<Timestamp>,
     /// Its traffic, where the store counts it by customer.

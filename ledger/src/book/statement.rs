@@ -132,6 +132,8 @@ impl MonthlySums {
             EntryKind::Void => (&mut self.voided, true),
             EntryKind::Reversal => (&mut self.reversed, true),
             EntryKind::WriteOff => (&mut self.written_off, true),
+            // Two entries of nothing together.
+            EntryKind::Carry => (&mut self.promotional, false),
         };
         *figure = if takes {
             figure.checked_sub(entry.amount)?

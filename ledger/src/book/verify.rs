@@ -373,12 +373,14 @@ impl LedgerCheck {
         let customer = &rows.stored.customer;
         let mut due = 0_i128;
         for payment in &rows.payments {
-            due = due.saturating_add(payment.due().picos().into());
+            due = due.saturating_add(payment.taken().picos().into());
+            let plan = payment.plan.as_ref();
+            let is_sound = plan.is_none_or(|plan| plan.reversed() == payment.due());
             let folded = reference::folded(&payment.reference);
             let is_booked = payment.status == PaymentStatus::Booked;
-            if history.references.contains_key(&folded) != is_booked {
+            if !is_sound || history.references.contains_key(&folded) != is_booked {
                 self.fault(format!(
-                    "{name}: payment {:?}: whether it is booked does not follow from its entries",
+                    "{name}: payment {:?}: whether it is booked, or how much of it, does not follow from its entries",
                     payment.reference
                 ));
             }

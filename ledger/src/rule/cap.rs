@@ -16,7 +16,9 @@ pub use limits::{CapLimits, CapMaker};
 use crate::rule::account::{less, sum};
 use crate::rule::watch::cap_level;
 use crate::value::text::check_text;
-use crate::{Amount, CapInterval, OpenHold, Refusal, Scope, Timestamp, UtcDay};
+use crate::{
+    Amount, CapInterval, CustomerId, OpenHold, PlanLimit, Refusal, Scope, Timestamp, UtcDay,
+};
 
 /// A bound of what may be spent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -227,6 +229,7 @@ impl CountedCap {
             spent: counts.charged,
             held: counts.held,
             resets_at: self.cap.interval.next(day).map(UtcDay::begin),
+            plan: None,
         }
     }
 }
@@ -250,21 +253,56 @@ pub struct CapReached {
     pub held: Amount,
     /// When it starts again; a total never does.
     pub resets_at: Option<Timestamp>,
+    /// What of a plan it is that binds as a cap does: then the cap itself is none that anybody set.
+    pub plan: Option<PlanLimit>,
+}
+
+impl CapReached {
+    /// A plan's limit, where a customer has so much room for a slug.
+    pub(crate) fn of_plan(
+        plan: PlanLimit,
+        customer: CustomerId,
+        (needed, room): (Amount, Amount),
+    ) -> Self {
+        Self {
+            scope: Scope::Customer(customer),
+            cap: Cap {
+                interval: CapInterval::Total,
+                model: None,
+                limit: plan.limit,
+            },
+            made_by: CapMaker::Seller,
+            needed,
+            room,
+            spent: plan.spent,
+            held: plan.held,
+            resets_at: Some(plan.opens_at),
+            plan: Some(plan),
+        }
+    }
+
+    /// What binds, in words: `cap of 5.00 USD per day`, `plan Coder, monthly of 4.00 USD per 5h`.
+    pub fn what(&self) -> String {
+        match &self.plan {
+            None => format!("cap of {}", self.cap),
+            Some(plan) => plan.to_string(),
+        }
+    }
 }
 
 impl fmt::Display for CapReached {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
-            cap,
             needed,
             room,
             spent,
             held,
             ..
         } = self;
+        let what = self.what();
         write!(
             out,
-            "this takes {needed} USD; the cap of {cap} has room for {room} USD: {spent} USD are spent and {held} USD held by running \
+            "this takes {needed} USD; the {what} has room for {room} USD: {spent} USD are spent and {held} USD held by running \
              requests"
         )
     }

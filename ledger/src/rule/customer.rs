@@ -13,7 +13,7 @@ use crate::rule::auto_top_up::{AutoTopUp, ProcessorRef, TopUpRule};
 use crate::rule::cap::PastSpending;
 use crate::value::text::check_text;
 use crate::{
-    Account, Act, Amount, Cap, CapInterval, CapMaker, Caps, CustomerEdit, CustomerId,
+    Account, Act, Amount, Cap, CapInterval, CapMaker, CapReached, Caps, CustomerEdit, CustomerId,
     CustomerSettings, Grants, OperationId, Refusal, Said, Timestamp, TokenId, UtcDay,
 };
 
@@ -161,7 +161,8 @@ impl Customer {
             return;
         };
         let now = clock();
-        if next <= now {
+        // Windows open without anybody's doing, and nobody books that.
+        if next <= now || !self.grants.plans.is_empty() {
             let grants = std::mem::take(&mut self.grants);
             (self.grants, self.account) = grants.at(self.account, now);
         }
@@ -174,8 +175,20 @@ impl Customer {
         } else if self.claim.is_positive() {
             Amount::ZERO
         } else {
-            self.grants.available(self.account, slug)
+            let has = self.grants.plans.newest();
+            self.grants.available(self.account, slug, &has)
         }
+    }
+
+    /// What of a plan binds requests for a slug now, where more money is there.
+    pub fn plan_limit(&self, slug: &str) -> Option<CapReached> {
+        if self.claim.is_positive() {
+            return None;
+        }
+        let has = self.grants.plans.newest();
+        let limit = self.grants.plan_limit(self.account, slug, &has)?;
+        let of_request = (Amount::ZERO, self.available(slug));
+        Some(CapReached::of_plan(limit, self.id, of_request))
     }
 
     /// What requests for a slug may be charged, held or not, caps apart.
@@ -183,7 +196,8 @@ impl Customer {
         if self.grants.is_empty() {
             self.account.balance()
         } else {
-            self.grants.balance(self.account, slug)
+            let has = self.grants.plans.newest();
+            self.grants.balance(self.account, slug, &has)
         }
     }
 
@@ -199,6 +213,17 @@ impl Customer {
             return Err(Refusal::NotApplicable(format!(
                 "customer {} has {} USD held by running requests; suspend it, and close it when they have ended",
                 self.id, self.account.held
+            )));
+        }
+        if let Some(of) = self
+            .grants
+            .plans
+            .iter()
+            .find(|of| of.state.running.is_some() || of.paid_ahead() > 0)
+        {
+            return Err(Refusal::NotApplicable(format!(
+                "customer {} has subscription {} to {}, of which something is paid; pay it back first, or wait until it is over",
+                self.id, of.id, of.state.terms.name
             )));
         }
         if let Some(grant) = self.grants.iter().next() {

@@ -5,15 +5,17 @@
 //! account has the sums of pool and grants together, so the pool is what the grants leave of it.
 
 mod order;
+mod turn;
 
 pub use order::Grants;
 use order::UsePlace;
-pub(crate) use order::{GrantLoss, GrantTurn, refunded_parts};
+pub(crate) use order::{GrantLoss, refunded_parts, windows};
+pub(crate) use turn::{BegunPeriod, GrantTurn, MoneyTurn, ended};
 
 use crate::rule::account::less;
 use crate::value::reference;
 use crate::value::text::check_text;
-use crate::{Act, Amount, CustomerId, GrantId, OperationId, Refusal, Timestamp};
+use crate::{Act, Amount, CustomerId, GrantId, OperationId, Refusal, Timestamp, WindowId};
 
 /// Why credit was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
@@ -23,6 +25,8 @@ pub enum GrantKind {
     Promotional,
     /// It was paid for.
     Paid,
+    /// A period of a plan.
+    Plan,
 }
 
 /// What became of a grant.
@@ -75,41 +79,82 @@ impl GrantStatus {
 
 impl GrantKind {
     /// All, in the order of their codes.
-    pub const ALL: [Self; 2] = [Self::Promotional, Self::Paid];
+    pub const ALL: [Self; 3] = [Self::Promotional, Self::Paid, Self::Plan];
 
     /// Its name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Promotional => "promotional",
             Self::Paid => "paid",
+            Self::Plan => "plan",
         }
     }
 }
 
-/// Money from one place: a grant, or the pool. Stored as a pair of numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(into = "(Option<i64>, i64)", try_from = "(Option<i64>, i64)")]
+/// Money from one place: a grant, or the pool. Stored as a pair of numbers; of a period of a plan with the windows in which it counts.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(into = "StoredPart", try_from = "StoredPart")]
 pub struct MoneyPart {
     /// The grant; `None` is the pool.
     pub grant: Option<GrantId>,
-    /// How much, with the sign of what it is a part of; of a hold positive.
+    /// How much, with the sign of what it is a part of; of a hold positive, or nothing yet of a plan that it may take from.
     pub amount: Amount,
+    /// The windows in which it counts.
+    pub windows: Vec<WindowId>,
 }
 
-impl From<MoneyPart> for (Option<i64>, i64) {
-    fn from(part: MoneyPart) -> Self {
-        (part.grant.map(GrantId::to_i64), part.amount.picos())
+impl MoneyPart {
+    /// One that counts in no window.
+    pub const fn of(grant: Option<GrantId>, amount: Amount) -> Self {
+        Self {
+            grant,
+            amount,
+            windows: Vec::new(),
+        }
+    }
+
+    /// The same with the other sign: what an entry takes.
+    pub(crate) fn taken(self) -> Self {
+        Self {
+            amount: self.amount.checked_neg().unwrap_or_default(),
+            ..self
+        }
     }
 }
 
-impl TryFrom<(Option<i64>, i64)> for MoneyPart {
+/// A part as it is stored.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+#[serde(untagged)]
+enum StoredPart {
+    Plain(Option<i64>, i64),
+    Windowed(Option<i64>, i64, Vec<i64>),
+}
+
+impl From<MoneyPart> for StoredPart {
+    fn from(part: MoneyPart) -> Self {
+        let (grant, picos) = (part.grant.map(GrantId::to_i64), part.amount.picos());
+        if part.windows.is_empty() {
+            return Self::Plain(grant, picos);
+        }
+        let windows = part.windows.into_iter().map(WindowId::to_i64);
+        Self::Windowed(grant, picos, windows.collect())
+    }
+}
+
+impl TryFrom<StoredPart> for MoneyPart {
     type Error = &'static str;
 
-    fn try_from((grant, picos): (Option<i64>, i64)) -> Result<Self, Self::Error> {
+    fn try_from(stored: StoredPart) -> Result<Self, Self::Error> {
+        let (grant, picos, windows) = match stored {
+            StoredPart::Plain(grant, picos) => (grant, picos, Vec::new()),
+            StoredPart::Windowed(grant, picos, windows) => (grant, picos, windows),
+        };
         let of = |number| GrantId::from_i64(number).ok_or("not a grant's id");
+        let window = |number| WindowId::from_i64(number).ok_or("not a window's id");
         Ok(Self {
             grant: grant.map(of).transpose()?,
             amount: Amount::from_picos(picos),
+            windows: windows.into_iter().map(window).collect::<Result<_, _>>()?,
         })
     }
 }
@@ -165,6 +210,8 @@ impl Grant {
     pub const PRIORITY: u8 = 50;
     /// The last place.
     pub const LAST_PRIORITY: u8 = 100;
+    /// That of periods of plans.
+    pub const OF_PLANS: u8 = 20;
     /// How many days before its end its customer is told, the first notice first.
     pub const NOTICES: [u32; 3] = [30, 7, 1];
 
@@ -235,7 +282,7 @@ impl Grant {
     fn notice(&self, now: Timestamp) -> Option<u32> {
         let end = self
             .expires_at
-            .filter(|_| self.status == GrantStatus::Active)?;
+            .filter(|_| self.status == GrantStatus::Active && self.kind != GrantKind::Plan)?;
         let given = self.effective_at;
         // One that is given shorter before its end than a notice comes is told nothing then.
         let due = Self::NOTICES.into_iter().filter(|days| {
@@ -248,6 +295,10 @@ impl Grant {
     /// When something happens to it next without anybody's doing; [`Timestamp::NEVER`] if nothing does.
     fn next_at(&self) -> Timestamp {
         let end = self.expires_at.unwrap_or(Timestamp::NEVER);
+        if self.kind == GrantKind::Plan {
+            // Its subscription says it.
+            return Timestamp::NEVER;
+        }
         match self.status {
             GrantStatus::Pending => self.effective_at,
             GrantStatus::Active => {
@@ -325,6 +376,10 @@ impl NewGrant {
         if self.priority > Grant::LAST_PRIORITY {
             let text = format!("a priority is between 0 and {}", Grant::LAST_PRIORITY);
             return Err(Refusal::Limit(text));
+        }
+        if self.kind == GrantKind::Plan {
+            let text = "a period of a plan is sold or given with its subscription";
+            return Err(Refusal::NotApplicable(text.to_owned()));
         }
         if self.kind == GrantKind::Paid && self.expires_at.is_none() {
             let text = "what was paid and has no end is no grant: book it as a top-up";

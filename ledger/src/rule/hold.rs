@@ -182,6 +182,7 @@ impl Finish {
         if bill.check_facts().is_err() {
             (bill.exposure, bill.cost, bill.facts) =
                 (counted.exposure, counted.cost, counted.facts);
+            (bill.provider_cost, bill.cost_source) = (counted.provider_cost, counted.cost_source);
         }
         Self { bill, ..self }
     }

@@ -108,7 +108,9 @@ impl Key {
 
     /// What a request for a slug may hold at an instant: what is available, or less where a cap has less room.
     pub fn room(&self, slug: &str, now: Timestamp) -> Amount {
-        KeyPurse::of(self.id, &self.caps, &self.customer).room(slug, UtcDay::of(now))
+        let mut purse = KeyPurse::of(self.id, &self.caps, &self.customer);
+        let parts = purse.begin(slug, now);
+        purse.room(slug, UtcDay::of(now), &parts)
     }
 
     /// What may be spent at an instant on a model that has no cap of its own.
@@ -118,7 +120,9 @@ impl Key {
 
     /// What may still be charged for a slug at an instant, held or not: the balance, or less where a cap has less left.
     pub fn remaining(&self, slug: &str, now: Timestamp) -> Amount {
-        KeyPurse::of(self.id, &self.caps, &self.customer).remaining(slug, UtcDay::of(now))
+        let mut purse = KeyPurse::of(self.id, &self.caps, &self.customer);
+        let parts = purse.begin(slug, now);
+        purse.remaining(slug, UtcDay::of(now), &parts)
     }
 
     /// The caps of the key and of its customer, each with whose it is.

@@ -12,6 +12,7 @@ pub mod key;
 pub(crate) mod limit;
 pub(crate) mod link;
 pub mod payment;
+pub mod plan;
 pub(crate) mod purse;
 pub mod reservation;
 pub(crate) mod secret;

@@ -12,8 +12,8 @@ use crate::value::gross::Gross;
 use crate::value::reference;
 use crate::value::text::{check_text, is_unseen};
 use crate::{
-    Account, Act, Amount, CustomerId, NewCustomer, OperationId, PersonalData, Refusal,
-    ReservationId, Timestamp, TokenId,
+    Account, Act, Amount, CustomerId, NewCustomer, OperationId, PaidPeriods, PersonalData,
+    PlanPurchase, Refusal, ReservationId, Timestamp, TokenId,
 };
 
 /// What was paid, and in what.
@@ -194,6 +194,8 @@ pub struct Payment {
     pub paid: PaidSum,
     /// The credit that it bought.
     pub credit: Amount,
+    /// The periods of a plan, if it bought such: then its credit is what they give, and none of it is the pool's.
+    pub plan: Option<Box<PaidPeriods>>,
     /// What went back.
     pub registers: Registers,
     /// What went back and is not booked yet; at most one of each kind.
@@ -242,6 +244,14 @@ impl Payment {
             Some(known) if known.cumulative < told.cumulative => *known = told,
             Some(_) => {}
             None => self.waiting.push(told),
+        }
+    }
+
+    /// What entries have taken for what is due of it: of periods, what was used at its price, and nothing of those that had not begun.
+    pub(crate) fn taken(&self) -> Amount {
+        match &self.plan {
+            Some(plan) => plan.taken(),
+            None => self.due(),
         }
     }
 
@@ -312,6 +322,10 @@ pub struct NewPayment {
     pub expected: Option<AskedSum>,
     /// What was reserved for it, if anything was.
     pub reservation: Option<ReservationId>,
+    /// The periods of a plan, if it buys such: its credit is what they give.
+    pub plan: Option<Box<PlanPurchase>>,
+    /// Why the catalog does not sell what was paid: then the money is kept as unapplied.
+    pub unsold: Option<String>,
     /// By whom and when.
     pub act: Act,
 }
@@ -330,7 +344,26 @@ impl NewPayment {
         reference::check(&self.reference)?;
         PersonalData::check_new(self.addressee.as_ref())?;
         check_text("an actor", &self.act.actor, 200, false)?;
+        if let Some(plan) = &self.plan {
+            plan.check()?;
+            if plan.allowance() != self.credit {
+                let text = format!(
+                    "{} periods of {} give {}, not {}",
+                    plan.periods,
+                    plan.terms.name,
+                    plan.allowance(),
+                    self.credit
+                );
+                return Err(Refusal::NotApplicable(text));
+            }
+        }
         self.paid.check()
+    }
+
+    /// Refuses to book what the catalog does not sell.
+    pub(crate) fn check_sold(&self) -> Result<(), Refusal> {
+        let why = self.unsold.clone();
+        why.map_or(Ok(()), |why| Err(Refusal::NotApplicable(why)))
     }
 
     /// Refuses to book another sum than was asked for.
@@ -360,7 +393,9 @@ impl NewPayment {
 
     /// Whether a payment that is known is of the same money.
     pub(crate) fn is_same_sum(&self, known: &Payment) -> bool {
+        let plan = known.plan.as_ref().map(|plan| plan.subscription);
         (&self.paid, self.credit) == (&known.paid, known.credit)
+            && plan == self.plan.as_ref().map(|plan| plan.subscription)
     }
 
     /// As it is stored.
@@ -370,6 +405,7 @@ impl NewPayment {
             customer: self.customer,
             paid: self.paid.clone(),
             credit: self.credit,
+            plan: self.plan.as_ref().map(|plan| Box::new(plan.paid())),
             registers: Registers::default(),
             waiting: Vec::new(),
             status,

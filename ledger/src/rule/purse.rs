@@ -2,11 +2,11 @@
 
 use crate::rule::account::HoldEffect;
 use crate::rule::cap::CapNews;
-use crate::rule::grant::GrantLoss;
+use crate::rule::grant::{GrantLoss, windows};
 use crate::rule::hold::{HoldRoom, HoldWay};
 use crate::{
-    Account, Amount, Caps, CountedCap, Customer, Grants, Held, KeyId, MoneyPart, Refusal, Scope,
-    UtcDay,
+    Account, Amount, CapReached, Caps, CountedCap, Customer, Grants, Held, KeyId, MoneyPart,
+    PlanNews, Refusal, Scope, Timestamp, UtcDay,
 };
 
 /// What a request of one key may spend: the customer's money, within the caps of both.
@@ -16,6 +16,8 @@ pub(crate) struct KeyPurse {
     pub(crate) grants: Grants,
     /// What requests have given back to grants that have ended; it is booked next.
     pub(crate) losses: Vec<GrantLoss>,
+    /// What is worth telling of the use of plans.
+    pub(crate) news: Vec<PlanNews>,
     pub(crate) of_key: Caps,
     pub(crate) of_customer: Caps,
     scopes: [Scope; 2],
@@ -29,6 +31,7 @@ impl KeyPurse {
             account: customer.account,
             grants: customer.grants.clone(),
             losses: Vec::new(),
+            news: Vec::new(),
             of_key: caps.clone(),
             of_customer: customer.caps.clone(),
             scopes: [Scope::Key(key), Scope::Customer(customer.id)],
@@ -48,6 +51,7 @@ impl KeyPurse {
             },
             grants: Grants::default(),
             losses: Vec::new(),
+            news: Vec::new(),
             of_key: caps,
             of_customer: Caps::default(),
             scopes: [
@@ -68,14 +72,25 @@ impl KeyPurse {
         self.has_caps() || !self.grants.is_empty()
     }
 
-    /// What a request for a slug may take. Who owes something may take nothing: what is free then was not paid, and pays no claim.
-    fn available(&self, slug: &str) -> Amount {
+    /// What a request opened now stores of plans that it may take from. Most customers have none.
+    pub(crate) fn begin(&mut self, slug: &str, now: Timestamp) -> Vec<MoneyPart> {
+        let [_, Scope::Customer(customer)] = self.scopes else {
+            return Vec::new();
+        };
+        if self.grants.plans.is_empty() {
+            return Vec::new();
+        }
+        self.grants.begin(customer, slug, now)
+    }
+
+    /// What a request for a slug with these parts may take. Who owes something may take nothing: what is free then was not paid, and pays no claim.
+    fn available(&self, slug: &str, parts: &[MoneyPart]) -> Amount {
         if self.grants.is_empty() {
             self.account.available()
         } else if self.owes {
             Amount::ZERO
         } else {
-            self.grants.available(self.counted(), slug)
+            (self.grants).available(self.counted(), slug, &windows(parts))
         }
     }
 
@@ -89,18 +104,18 @@ impl KeyPurse {
         }
     }
 
-    /// What may still be held for a slug in the windows of a day.
-    pub(crate) fn room(&self, slug: &str, day: UtcDay) -> Amount {
-        let of_key = self.of_key.room(slug, day, self.available(slug));
+    /// What may still be held for a slug in the windows of a day, by a request with these parts.
+    pub(crate) fn room(&self, slug: &str, day: UtcDay, parts: &[MoneyPart]) -> Amount {
+        let of_key = (self.of_key).room(slug, day, self.available(slug, parts));
         self.of_customer.room(slug, day, of_key)
     }
 
-    /// What may still be charged for a slug in the windows of a day, held or not.
-    pub(crate) fn remaining(&self, slug: &str, day: UtcDay) -> Amount {
+    /// What may still be charged for a slug in the windows of a day, held or not, to a request with these parts.
+    pub(crate) fn remaining(&self, slug: &str, day: UtcDay, parts: &[MoneyPart]) -> Amount {
         let balance = if self.grants.is_empty() {
             self.account.balance()
         } else {
-            self.grants.balance(self.counted(), slug)
+            (self.grants).balance(self.counted(), slug, &windows(parts))
         };
         let of_key = self.of_key.remaining(slug, day, balance);
         self.of_customer.remaining(slug, day, of_key)
@@ -117,7 +132,7 @@ impl KeyPurse {
         (now, parts): (Amount, &mut Vec<MoneyPart>),
         ways: &[HoldWay],
     ) -> Result<Held, Refusal> {
-        let room = self.hold_room(slug, day, now);
+        let room = self.hold_room(slug, day, (now, parts));
         let fits = |(at, way): (usize, &HoldWay)| {
             let limit = way.limit_in(room)?;
             Some((way.amount(limit)?, (at, limit)))
@@ -131,7 +146,8 @@ impl KeyPurse {
             None => {
                 let needs = ways.iter().map(|way| way.needs(room.alone));
                 let needed = needs.min().unwrap_or_default();
-                Err(self.refusal(slug, day, needed.checked_sub(now).unwrap_or(needed)))
+                let needed = needed.checked_sub(now).unwrap_or(needed);
+                Err(self.refusal((slug, day), parts, needed))
             }
         }
     }
@@ -143,7 +159,7 @@ impl KeyPurse {
         (now, parts): (Amount, &mut Vec<MoneyPart>),
         to: Amount,
     ) -> Result<Held, Refusal> {
-        let most = self.hold_room(slug, day, now).left.max(now);
+        let most = self.hold_room(slug, day, (now, parts)).left.max(now);
         self.resize((slug, day), (now, parts), to.min(most))
     }
 
@@ -170,23 +186,27 @@ impl KeyPurse {
         for caps in [&mut self.of_key, &mut self.of_customer] {
             caps.resize(slug, day, now, to);
         }
-        Ok(self.held(slug, day, to))
+        Ok(self.held((slug, day), (to, parts)))
     }
 
     /// What is held, and by what it is bound.
-    pub(crate) fn held(&self, slug: &str, day: UtcDay, amount: Amount) -> Held {
-        let left = self.room(slug, day);
+    pub(crate) fn held(
+        &self,
+        (slug, day): (&str, UtcDay),
+        (amount, parts): (Amount, &[MoneyPart]),
+    ) -> Held {
+        let left = self.room(slug, day, parts);
         Held {
             amount,
             left,
-            by_cap: left < self.available(slug),
+            by_cap: left < self.available(slug, parts),
             granted: None,
         }
     }
 
     /// What a request finds that holds this much already.
-    fn hold_room(&self, slug: &str, day: UtcDay, now: Amount) -> HoldRoom {
-        let (mut left, mut held) = (self.available(slug), self.account.held);
+    fn hold_room(&self, slug: &str, day: UtcDay, (now, parts): (Amount, &[MoneyPart])) -> HoldRoom {
+        let (mut left, mut held) = (self.available(slug, parts), self.account.held);
         if let Some((_, cap)) = self.tightest(slug, day)
             && cap.room(day) < left
         {
@@ -226,18 +246,31 @@ impl KeyPurse {
     }
 
     /// Why nothing is held. The balance is judged first: a cap that starts again would not help.
-    fn refusal(&self, slug: &str, day: UtcDay, needed: Amount) -> Refusal {
-        let available = self.available(slug);
+    fn refusal(&self, (slug, day): (&str, UtcDay), parts: &[MoneyPart], needed: Amount) -> Refusal {
+        let available = self.available(slug, parts);
         match self.tightest(slug, day) {
             Some((scope, cap)) if available.is_positive() && needed <= available => {
                 Refusal::CapReached(Box::new(cap.reached(scope, day, needed)))
             }
-            Some(_) | None => Refusal::Insufficient {
-                needed,
-                available,
-                held: self.account.held,
+            Some(_) | None => match self.plan_limit(slug, parts, needed) {
+                Some(reached) => Refusal::CapReached(Box::new(reached)),
+                None => Refusal::Insufficient {
+                    needed,
+                    available,
+                    held: self.account.held,
+                },
             },
         }
+    }
+
+    /// What of a plan refuses so much, where more money is there.
+    fn plan_limit(&self, slug: &str, parts: &[MoneyPart], needed: Amount) -> Option<CapReached> {
+        let [_, Scope::Customer(customer)] = self.scopes else {
+            return None;
+        };
+        let limit = (self.grants).plan_limit(self.counted(), slug, &windows(parts))?;
+        let room = self.available(slug, parts);
+        Some(CapReached::of_plan(limit, customer, (needed, room)))
     }
 
     /// Pays what ends a hold that was opened on a day, and returns where its charge came from and what is worth telling of whose caps.
@@ -254,6 +287,7 @@ impl KeyPurse {
         }
         let charge = (self.grants).charge(before, slug, (held, parts), ending.charge);
         self.losses.extend(charge.losses);
+        self.news.extend(charge.news);
         (charge.parts, reached)
     }
 }

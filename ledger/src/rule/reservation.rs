@@ -57,6 +57,8 @@ pub struct NewReservation {
     pub prolongs: bool,
     /// Who is to get the credit; `None` is a customer that its payment makes.
     pub customer: Option<CustomerId>,
+    /// The plan that the payment renews from then on, by a card; `None` is plain credit.
+    pub plan: Option<String>,
     /// How much.
     pub credit: Amount,
     /// When it is to end; later than it may live means as late as it may.

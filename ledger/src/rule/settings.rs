@@ -104,6 +104,15 @@ impl CustomerSettings {
         }
     }
 
+    /// Refuses prices of its own for a customer that a token that sells makes: it does not decide them.
+    pub(crate) fn check_sold(&self) -> Result<(), Refusal> {
+        if self.price_list.is_none() {
+            return Ok(());
+        }
+        let text = "a token that sells gives nobody a price list";
+        Err(Refusal::NotAllowed(text.to_owned()))
+    }
+
     /// Replaces what a store cannot keep in a text. An external id with such a character is refused.
     pub(crate) fn clean(&mut self) {
         clean(&mut self.label);

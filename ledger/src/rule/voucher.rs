@@ -6,7 +6,8 @@
 use crate::rule::secret::shown_once;
 use crate::value::text::check_text;
 use crate::{
-    Act, Amount, CustomerId, GrantKind, KeyId, LotId, OperationId, Refusal, SecretHash, Timestamp,
+    Act, Amount, CustomerId, GrantKind, KeyId, LotId, OperationId, PlanTerms, Refusal, SecretHash,
+    Timestamp,
 };
 
 /// Crockford's base 32, as it is printed.
@@ -113,6 +114,8 @@ pub struct Lot {
     pub once_per_customer: bool,
     /// What they give: a promotional grant, or money of the pool as what was paid. Lots of before there were grants gave that.
     pub kind: GrantKind,
+    /// What the period gives, of vouchers for one.
+    pub plan: Option<Box<PlanTerms>>,
     /// Whether those that are left are worth nothing.
     pub is_void: bool,
     /// How many were redeemed.
@@ -147,6 +150,8 @@ pub struct NewLot {
     pub once_per_customer: bool,
     /// What they give.
     pub kind: GrantKind,
+    /// What the period gives, of vouchers for one.
+    pub plan: Option<Box<PlanTerms>>,
     /// By whom and when.
     pub act: Act,
 }
@@ -167,6 +172,14 @@ impl NewLot {
             let text = format!("a voucher is worth more than zero and at most {most}");
             return Err(Refusal::Limit(text));
         }
+        match (&self.plan, self.kind) {
+            (Some(terms), GrantKind::Plan) if terms.allowance == self.amount => terms.check()?,
+            (None, GrantKind::Promotional | GrantKind::Paid) => {}
+            (Some(_) | None, GrantKind::Plan | GrantKind::Promotional | GrantKind::Paid) => {
+                let text = "vouchers for a period of a plan are worth its allowance";
+                return Err(Refusal::NotApplicable(text.to_owned()));
+            }
+        }
         Ok(())
     }
 
@@ -178,6 +191,7 @@ impl NewLot {
             expires_at: self.expires_at,
             once_per_customer: self.once_per_customer,
             kind: self.kind,
+            plan: self.plan.clone(),
             is_void: false,
             redeemed: 0,
             created_at: self.act.at,

@@ -55,6 +55,7 @@ pub(crate) fn kind_of(code: i64) -> Option<EntryKind> {
         EntryKind::Reversal,
         EntryKind::Move,
         EntryKind::WriteOff,
+        EntryKind::Carry,
     ];
     all.into_iter().find(|kind| kind_code(*kind) == code)
 }

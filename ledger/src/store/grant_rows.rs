@@ -1,23 +1,38 @@
 //! What both stores select of grants.
 
 use crate::table::columns::{ColumnValue, StoredAlone as _};
-use crate::table::description::Described as _;
+use crate::table::description::DescribedRow;
 use crate::table::grants::NEXT_GRANT;
 use crate::value::reference;
-use crate::{CustomerId, Grant, GrantId, GrantQuery, GrantStatus, Timestamp};
+use crate::{
+    Amount, CustomerId, Grant, GrantId, GrantQuery, GrantStatus, PaidPeriods, PlanWindow,
+    Subscription, Timestamp,
+};
 
-/// What is selected in the place of [`NEXT_GRANT`], of accounts with this name: the open grants, as a list of lists. A customer without
-/// grants costs no look at their table.
+/// What is selected in the place of [`NEXT_GRANT`], of accounts with this name: the open grants, the open subscriptions and the windows, each
+/// as a list of lists. A customer without any costs no look at their tables.
 pub(crate) fn selected(accounts: &str) -> String {
-    let columns = Grant::columns().into_iter().map(|column| {
-        // Models are JSON already; everything else is a number.
+    let lists = [
+        list_of::<Grant>(accounts, " AND (g.status <= 2 OR g.held > 0)"),
+        list_of::<Subscription>(accounts, " AND g.open = 1"),
+        list_of::<PlanWindow>(accounts, ""),
+    ];
+    format!(
+        "CASE WHEN {accounts}.{NEXT_GRANT} IS NOT NULL THEN '[' || {} || ']' END",
+        lists.join(" || ',' || ")
+    )
+}
+
+fn list_of<T: DescribedRow>(accounts: &str, condition: &str) -> String {
+    let columns = T::columns().into_iter().map(|column| {
+        // Texts are JSON already; everything else is a number.
         format!("coalesce(CAST(g.{} AS text), 'null')", column.name)
     });
     let columns: Vec<_> = columns.collect();
     format!(
-        "CASE WHEN {accounts}.{NEXT_GRANT} IS NOT NULL THEN (SELECT string_agg('[' || {} || ']', ',') FROM grants g \
-         WHERE g.customer = {accounts}.id AND (g.status <= 2 OR g.held > 0)) END",
-        columns.join(" || ',' || ")
+        "'[' || coalesce((SELECT string_agg('[' || {} || ']', ',') FROM {} g WHERE g.customer = {accounts}.id{condition}), '') || ']'",
+        columns.join(" || ',' || "),
+        T::TABLE
     )
 }
 
@@ -48,4 +63,15 @@ pub(crate) fn page_values(query: &GrantQuery) -> [ColumnValue<'static>; 7] {
         ColumnValue::Number(after.map(GrantId::to_i64)),
         ColumnValue::Number(Some(limit)),
     ]
+}
+
+/// What nobody paid of a customer's credit, where its payments bought these periods of plans, of which no entry says that they were paid.
+/// One that is unreadable counts as given; the verifier tells of it.
+pub(crate) fn without_periods(given: Amount, plans: &[String]) -> Amount {
+    let read = |text: &String| serde_json::from_str::<PaidPeriods>(text).ok();
+    let paid = plans
+        .iter()
+        .filter_map(read)
+        .map(|plan| plan.paid_in().picos());
+    Amount::from_picos(paid.fold(given.picos(), i64::saturating_sub))
 }

@@ -40,7 +40,7 @@ mod tests {
         );
         assert_eq!(entry_counts!(), format!("e.{}", first.join(", e.")));
         let columns = format!(
-            "requests, {}, charge, loss, exposure, cost, {}",
+            "requests, {}, charge, loss, exposure, cost, {}, told",
             first.join(", "),
             later.join(", ")
         );

@@ -13,7 +13,7 @@ use crate::{AuditRecord, Bill, CustomerId, EndReason, JournalEntry, KeyId, OpenH
 macro_rules! rollup_columns {
     () => {
         "requests, input, cache_read, cache_write, cache_write_1h, output, reasoning, images, charge, loss, exposure, cost, \
-         cache_write_12h, calls"
+         cache_write_12h, calls, told"
     };
 }
 pub(crate) use rollup_columns;

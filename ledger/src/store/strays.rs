@@ -28,7 +28,7 @@ pub(super) const STRAYS: [Question; 12] = [
     (
         "a voucher that was redeemed for no entry",
         "SELECT count(*) FROM vouchers v WHERE operation IS NOT NULL AND NOT EXISTS (SELECT 1 FROM entries e JOIN lots l ON l.id = v.lot \
-         WHERE e.operation = v.operation AND e.customer = v.customer AND e.amount = l.amount)",
+         WHERE e.operation = v.operation AND e.customer = v.customer AND e.amount = CASE WHEN l.plan IS NULL THEN l.amount ELSE 0 END)",
     ),
     (
         "a reference of no entry",

@@ -12,9 +12,9 @@ use crate::rule::payment::WaitingReversal;
 use crate::rule::watch::BalanceTold;
 use crate::{
     Amount, Caps, CustomerId, CustomerStatus, EventKind, GrantId, GrantKind, GrantStatus, Gross,
-    KeyId, KeyStatus, LotId, MoneyPart, OperationId, PersonalData, PersonalHash, ReservationId,
-    SecretHash, Served, ServedRegion, ServedTier, Timestamp, TokenId, TokenRole, Usage, UsageKind,
-    UsageRow, UtcDay,
+    KeyId, KeyStatus, LotId, MoneyPart, OperationId, PaidPeriods, PersonalData, PersonalHash,
+    PlanTerms, ReservationId, SecretHash, Served, ServedRegion, ServedTier, SubscriptionId,
+    Timestamp, TokenId, TokenRole, Usage, UsageKind, UsageRow, UtcDay, WindowId, WindowPlace,
 };
 
 /// The cause of an error in another library.
@@ -105,6 +105,7 @@ pub(crate) trait RowColumns: Sized {
         for kind in UsageKind::LATER {
             row.usage[kind] = self.read()?;
         }
+        row.told = self.read()?;
         Ok(row)
     }
 
@@ -282,6 +283,9 @@ json! {
     Vec<String>, "list of models";
     Box<AutoTopUp>, "auto top-up";
     PersonalData, "personal data";
+    WindowPlace, "place of a window";
+    Box<PaidPeriods>, "periods that were paid";
+    Box<PlanTerms>, "terms of a plan";
 }
 
 /// The same of lists, which are mostly empty: NULL then, so that an empty one is none of ours.
@@ -389,6 +393,8 @@ stored! {
         TokenId, "token's id", |number| Self::from_i64(number), |own| own.to_i64();
         ReservationId, "reservation's id", |number| Self::from_i64(number), |own| own.to_i64();
         GrantId, "grant's id", |number| Self::from_i64(number), |own| own.to_i64();
+        SubscriptionId, "subscription's id", |number| Self::from_i64(number), |own| own.to_i64();
+        WindowId, "window's id", |number| Self::from_i64(number), |own| own.to_i64();
         GrantKind, "kind of grant", |code| of_code(code, &Self::ALL), |own| code_in(*own, &Self::ALL);
         GrantStatus, "status of a grant", |code| of_code(code, &Self::ALL), |own| code_in(*own, &Self::ALL);
         LotId, "lot's id", |number| Self::from_i64(number), |own| own.to_i64();

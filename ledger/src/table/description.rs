@@ -41,10 +41,20 @@ pub(crate) trait DescribedRow: Described + Debug + Clone + Send + 'static {
     const KEY: &'static [&'static str];
     /// The order in which all are read.
     const ORDER: &'static str;
+    /// Which rows of the table these are; empty if all.
+    const WHICH: &'static str;
     /// Whether one may be there that is not known: it is replaced in what changes, or else stays.
     const MAY_BE_THERE: bool;
 
     fn key(&self) -> Self::Key;
+
+    /// Behind what is selected: which rows, in their order.
+    fn all() -> String {
+        match Self::WHICH {
+            "" => format!("ORDER BY {}", Self::ORDER),
+            which => format!("WHERE {which} ORDER BY {}", Self::ORDER),
+        }
+    }
 
     /// The names of the columns that are read.
     fn names() -> String {
@@ -131,7 +141,7 @@ pub(crate) use columns;
 
 /// Describes a table: its row, the key by which operations name one, and the order in which all are read.
 macro_rules! table {
-    ($table:literal of $of:ident, by $key:ty = $($place:literal)+, |$row:ident| $value:expr, in order $order:literal $(, $may:ident be there)?;
+    ($table:literal of $of:ident, by $key:ty = $($place:literal)+, |$row:ident| $value:expr, in order $order:literal $(only $which:literal)? $(, $may:ident be there)?;
      $($columns:tt)+) => {
         columns! { $of { $($columns)+ } }
 
@@ -140,6 +150,7 @@ macro_rules! table {
             const TABLE: &'static str = $table;
             const KEY: &'static [&'static str] = &[$($place),+];
             const ORDER: &'static str = $order;
+            const WHICH: &'static str = concat!($($which)?);
             const MAY_BE_THERE: bool = table!(@ $($may)?);
 
             fn key(&self) -> $key {

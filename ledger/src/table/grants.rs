@@ -5,7 +5,8 @@ use super::description::{Described, DescribedRow, TableColumn, columns, table};
 use crate::rule::grant::GrantName;
 use crate::value::reference;
 use crate::{
-    Amount, CustomerId, Grant, GrantId, GrantKind, GrantRecord, GrantStatus, Grants, Timestamp,
+    Amount, CustomerId, Grant, GrantId, GrantKind, GrantRecord, GrantStatus, Grants, Plans,
+    Timestamp,
 };
 
 table! { "grants" of Grant, by GrantId = "id", |grant| grant.id, in order "id";
@@ -15,7 +16,7 @@ table! { "grants" of Grant, by GrantId = "id", |grant| grant.id, in order "id";
     amount: Amount = "amount";
     priority: u8 = "priority";
     effective_at: Timestamp = "effective_at";
-    expires_at: Option<Timestamp> = "expires_at";
+    expires_at: Option<Timestamp> = "expires_at" [changes];
     models: Option<Vec<String>> = "models";
     remaining: Amount = "remaining" [changes];
     held: Amount = "held" [changes];
@@ -60,25 +61,25 @@ impl Described for GrantName {
 /// The column of accounts that says when something happens to a customer's grants; NULL if there are none.
 pub(crate) const NEXT_GRANT: &str = "next_grant_at";
 
-/// Read as stores select it, a list of lists; written as [`NEXT_GRANT`].
+/// A row, as its columns.
+type ListedValues = Vec<serde_json::Value>;
+
+/// Read as stores select it, lists of lists; written as [`NEXT_GRANT`].
 impl Stored for Grants {
     fn read(columns: &mut impl RowColumns) -> Decoded<Self> {
-        let Some(list) = columns.maybe_str()? else {
+        let Some(lists) = columns.maybe_str()? else {
             return Ok(Self::default());
         };
-        let all: Vec<Vec<serde_json::Value>> =
-            serde_json::from_str(&format!("[{list}]")).map_err(|error| Malformed::Text {
-                what: "list of grants",
-                source: error.into(),
-            })?;
-        let read = |values: Vec<serde_json::Value>| {
-            Grant::read(&mut ListColumns {
-                values: values.into_iter(),
-                text: String::new(),
-            })
-        };
-        let all: Decoded<_> = all.into_iter().map(read).collect();
-        Ok(Self::of(all?))
+        let (grants, subscriptions, windows): (
+            Vec<ListedValues>,
+            Vec<ListedValues>,
+            Vec<ListedValues>,
+        ) = serde_json::from_str(lists).map_err(|error| Malformed::Text {
+            what: "list of grants",
+            source: error.into(),
+        })?;
+        let plans = Plans::of(read_all(subscriptions)?, read_all(windows)?);
+        Ok(Self::of(read_all(grants)?).and(plans))
     }
 
     fn write<'row>(&'row self, values: &mut Vec<ColumnValue<'row>>) {
@@ -86,7 +87,17 @@ impl Stored for Grants {
     }
 }
 
-/// The columns of one grant in the list.
+fn read_all<T: Stored>(rows: Vec<ListedValues>) -> Decoded<Vec<T>> {
+    let read = |values: ListedValues| {
+        T::read(&mut ListColumns {
+            values: values.into_iter(),
+            text: String::new(),
+        })
+    };
+    rows.into_iter().map(read).collect()
+}
+
+/// The columns of one row in a list.
 struct ListColumns {
     values: std::vec::IntoIter<serde_json::Value>,
     text: String,

@@ -2,7 +2,7 @@
 
 use super::columns::{ColumnValue, Decoded, Malformed, RowColumns, Stored, StoredAlone as _};
 use super::description::{Described, DescribedRow, TableColumn, columns, table, tables, whole};
-use super::owners::ExternalIdRow;
+use super::owners::{ExternalIdRow, ListedCustomer};
 use super::rows::TableRows;
 use crate::book::head::Hash;
 use crate::book::house_act::{ChainedHouseAct, HouseBook};
@@ -13,9 +13,9 @@ use crate::rule::voucher::Voucher;
 use crate::value::reference;
 use crate::{
     Amount, ApiAnswer, CustomerId, Event, EventKind, FilesAct, GrantKind, GrantRecord, Gross,
-    HouseAct, HouseSubject, KeyId, LedgerError, Lot, LotId, OperationId, OwnCost, PaidSum, Payment,
-    PublishedSlug, Reservation, ReservationId, SecretHash, Session, Timestamp, Token, TokenDay,
-    TokenId, TokenRole, UtcDay,
+    HouseAct, HouseSubject, KeyId, LedgerError, Lot, LotId, OperationId, OwnCost, PaidPeriods,
+    PaidSum, Payment, PlanTerms, PlanWindow, PublishedSlug, Reservation, ReservationId, SecretHash,
+    Session, Subscription, Timestamp, Token, TokenDay, TokenId, TokenRole, UtcDay,
 };
 
 tables! {
@@ -28,6 +28,8 @@ tables! {
     token_days: TokenDay;
     reservations: Reservation;
     grants: GrantRecord;
+    subscriptions: Subscription;
+    plan_windows: PlanWindow;
     /// Kept for repetitions.
     answers: KeptAnswer;
     lots: Lot;
@@ -41,7 +43,7 @@ tables! {
     external_ids: ExternalIdRow;
 }
 
-whole! { Token, Lot, Reservation, GrantRecord }
+whole! { Token, Lot, Reservation, GrantRecord, Subscription, ListedCustomer }
 
 table! { "sessions" of Session, by [u8; 32] = "token", |session| session.token.0, in order "token";
     token: SecretHash = "token";
@@ -63,6 +65,7 @@ table! { "payments" of Payment, by String = "folded", |payment| reference::folde
     credit: Amount = "credit" [changes];
     registers: Registers;
     waiting: Vec<WaitingReversal> = "waiting" [changes];
+    plan: Option<Box<PaidPeriods>> = "plan" [changes];
     status: PaymentStatus = "status" "why" [changes];
     actor: String = "actor" [changes];
     token: Option<TokenId> = "token" [changes];
@@ -164,6 +167,7 @@ table! { "lots" of Lot, by LotId = "id", |lot| lot.id, in order "created_at, id"
     expires_at: Option<Timestamp> = "expires_at";
     once_per_customer: bool = "once";
     kind: GrantKind = "kind";
+    plan: Option<Box<PlanTerms>> = "plan";
     is_void: bool = "void" [changes];
     redeemed: u32 = "redeemed" [changes];
     created_at: Timestamp = "created_at";

@@ -6,4 +6,5 @@ pub(crate) mod grants;
 pub(crate) mod list;
 pub(crate) mod needs;
 pub(crate) mod owners;
+pub(crate) mod plans;
 pub(crate) mod rows;

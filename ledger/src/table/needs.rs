@@ -11,8 +11,8 @@ use crate::rule::answer::{AnswerId, KeptAnswer};
 use crate::rule::link::SignInLink;
 use crate::rule::voucher::Voucher;
 use crate::{
-    GrantId, GrantRecord, KeyId, Lot, LotId, OperationId, Reservation, Session, Token, TokenDay,
-    TokenId,
+    GrantId, GrantRecord, KeyId, Lot, LotId, OperationId, Reservation, Session, Subscription,
+    SubscriptionId, Token, TokenDay, TokenId,
 };
 
 /// Lists what operations name and what is read with it.
@@ -66,6 +66,9 @@ named! {
     Grant(GrantId) {
         GrantRecord "id {keys}";
     }
+    Subscription(SubscriptionId) {
+        Subscription "id {keys}";
+    }
     /// The grants that paid a charge.
     GrantsOfCharge(OperationId) {
         GrantRecord "customer IN (SELECT e.customer FROM entries e WHERE e.operation {keys}) AND EXISTS (SELECT 1 FROM entries e WHERE e.operation {keys} AND e.customer = grants.customer AND e.parts LIKE '%[' || grants.id || ',%')";
@@ -113,6 +116,7 @@ impl RowName {
             | Self::Lot(_)
             | Self::TokenLabel(_)
             | Self::Grant(_)
+            | Self::Subscription(_)
             | Self::GrantsOfCharge(_)
             | Self::HouseAct(_)
             | Self::Answer(_)

@@ -69,6 +69,21 @@ columns! { CustomerSettings {
     concurrency: Option<u32> = "concurrency" [changes];
 } }
 
+/// A customer with a price list that is not closed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedCustomer {
+    /// The customer.
+    pub customer: CustomerId,
+    /// [`CustomerSettings::price_list`].
+    pub price_list: String,
+}
+
+// Their index has the same words.
+table! { "accounts" of ListedCustomer, by CustomerId = "id", |row| row.customer, in order "id" only "price_list IS NOT NULL AND status <> 3";
+    customer: CustomerId = "id";
+    price_list: String = "price_list";
+}
+
 /// The texts of a customer in which a search looks.
 pub(crate) const SEARCHED: [&str; 2] = ["label", "external_id"];
 

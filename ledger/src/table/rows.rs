@@ -142,6 +142,7 @@ mod tests {
             expires_at: None,
             once_per_customer: true,
             kind: crate::GrantKind::Paid,
+            plan: None,
             is_void: false,
             redeemed: 0,
             created_at: Timestamp::from_millis(7),
@@ -164,14 +165,14 @@ mod tests {
         let [(RowChange::Insert, cells)] = &*written else {
             panic!("{written:?}");
         };
-        assert_eq!(cells.len(), 11);
+        assert_eq!(cells.len(), 12);
         assert_eq!(cells[3], ("expires_at", ColumnValue::Number(None)));
         assert_eq!(cells[4], ("once", ColumnValue::Number(Some(1))));
         assert_eq!(
-            cells[9],
+            cells[10],
             ("created_by", ColumnValue::Text(Some("ada".into())))
         );
-        assert_eq!(cells[10], ("operation", ColumnValue::Bytes(Some(&[1; 16]))));
+        assert_eq!(cells[11], ("operation", ColumnValue::Bytes(Some(&[1; 16]))));
         rows.take(&lot().id);
         assert_eq!(names(&rows), []);
     }
@@ -208,6 +209,7 @@ mod tests {
                 tax: Gross::ZERO,
             },
             credit: Amount::ZERO,
+            plan: None,
             registers: crate::rule::payment::Registers::default(),
             waiting: Vec::new(),
             status: crate::rule::payment::PaymentStatus::Returned,
@@ -218,7 +220,7 @@ mod tests {
         let (_, cells) = rows.writes().next().unwrap();
         let folded = crate::value::reference::folded("Pi 1");
         assert_eq!(cells[0], ("folded", ColumnValue::Text(Some(folded.into()))));
-        assert_eq!(cells.len(), 16);
+        assert_eq!(cells.len(), 17);
         assert!(!Payment::names().contains("folded"));
     }
 

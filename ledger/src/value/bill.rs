@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Amount, EndReason, Refusal, Served, Usage};
+use crate::{Amount, CostSource, EndReason, Refusal, Served, Usage};
 
 /// Everything about how one request ended. `lines` sum to charge + loss.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -43,10 +43,13 @@ pub struct Bill {
     /// and for failed attempts.
     #[serde(default)]
     pub exposure: Amount,
-    /// What the request cost at the operator's own prices, if they are known.
+    /// What the request cost at the operator's own prices, if they are known. What it cost, [`Bill::own_cost`] says.
     #[serde(default)]
     pub cost: Option<Amount>,
-    /// What the answer said that it costs. Compared with what was counted, and part of no charge.
+    /// Where the answer's cost is from.
+    #[serde(default, skip_serializing_if = "is_listed")]
+    pub cost_source: CostSource,
+    /// What the answer said that it costs. Part of no charge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_cost: Option<Amount>,
     /// What the answer was billed as.
@@ -55,6 +58,11 @@ pub struct Bill {
     /// Further facts by name, sorted; later versions can add some without a new format. Never named like what has a field (`pairs.rs`).
     #[serde(default)]
     pub facts: BillFacts,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde passes it")]
+fn is_listed(source: &CostSource) -> bool {
+    *source == CostSource::Listed
 }
 
 /// Named facts, sorted by name.

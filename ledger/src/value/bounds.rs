@@ -1,7 +1,7 @@
 //! What a bill may be: the bounds of its counts and facts, within which it is charged.
 
 use super::bill::cost;
-use crate::{Amount, Bill, Refusal, UsageKind};
+use crate::{Amount, Bill, CostSource, Refusal, UsageKind};
 
 impl Bill {
     const MAX_FACTS: usize = 32;
@@ -40,6 +40,9 @@ impl Bill {
         let costs = [self.cost, self.provider_cost];
         if costs.into_iter().flatten().any(Amount::is_negative) {
             return Err(Refusal::Limit("costs must not be negative".to_owned()));
+        }
+        if self.cost_source == CostSource::Told && self.provider_cost.is_none() {
+            return Err(Refusal::Limit("no cost was told".to_owned()));
         }
         self.check_failed()
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{CustomerId, OperationId, Timestamp};
+use crate::{CustomerId, OperationId, SubscriptionId, Timestamp};
 
 macro_rules! kinds {
     ($($name:ident $id:literal $what:literal)*) => {
@@ -55,6 +55,14 @@ kinds! {
     GrantExpiring "grant.expiring" "credit ends in 30, 7 or 1 days"
     GrantExpired "grant.expired" "credit has ended; what was free of it is gone"
     GrantVoided "grant.voided" "credit was taken back"
+    PlanStarted "plan.started" "a subscription to a plan began"
+    PlanRenewed "plan.renewed" "periods of a plan were paid or given"
+    PlanChanged "plan.changed" "a subscription has another plan from its next period on, or from now, or goes on after a pause"
+    PlanPaused "plan.paused" "a subscription's time was stopped"
+    PlanEnded "plan.ended" "a subscription is renewed no more; what is paid still runs"
+    PlanLapsed "plan.lapsed" "a subscription's last period is over, and the next is not paid"
+    PlanEndWanted "plan.end_wanted" "an owner wants a subscription ended where it is renewed"
+    PlanLow "plan.low" "80 or 100 % of an allowance or of a window are used, told once each; of windows of hours 100 %"
     PriceChanged "price.changed" "a model's price changed"
     ModelRetired "model.retired" "a model is no longer sold"
 }
@@ -88,6 +96,12 @@ pub struct Event {
 impl Event {
     /// How long events are kept, in days.
     pub const DAYS: i64 = 30;
+
+    /// Whether its particulars name this subscription.
+    pub fn is_of(&self, subscription: SubscriptionId) -> bool {
+        let data: Value = serde_json::from_str(&self.data).unwrap_or_default();
+        data["subscription"] == json!(subscription)
+    }
 
     /// What is delivered, listed and pulled.
     pub fn document(&self) -> Value {

@@ -123,17 +123,34 @@ public_id! {
     GrantId, "g_", "grant"
 }
 
+public_id! {
+    /// The public id of a subscription to a plan: 50 random bits, shown as `s_` and ten characters. It is also the subscription's row id.
+    SubscriptionId, "s_", "subscription"
+}
+
+/// The first 64 bits of a hash: what ids are made of that follow from something.
+pub(crate) fn number_of(hash: Sha256) -> u64 {
+    let digest: [u8; 32] = hash.finalize().into();
+    let mut bits = [0; 8];
+    bits.copy_from_slice(&digest[..8]);
+    u64::from_be_bytes(bits)
+}
+
 impl GrantId {
     /// The id of a grant that follows from an operation: the same for every repetition.
     pub(crate) fn derived(operation: OperationId, number: u64) -> Self {
-        let digest: [u8; 32] = Sha256::new_with_prefix(b"farebox grant")
-            .chain_update(operation.to_bytes())
-            .chain_update(number.to_be_bytes())
-            .finalize()
-            .into();
-        let mut bits = [0; 8];
-        bits.copy_from_slice(&digest[..8]);
-        Self::from_random(u64::from_be_bytes(bits))
+        Self::from_random(number_of(
+            Sha256::new_with_prefix(b"farebox grant")
+                .chain_update(operation.to_bytes())
+                .chain_update(number.to_be_bytes()),
+        ))
+    }
+}
+
+impl SubscriptionId {
+    /// The id of a subscription that follows from an operation: the same for every repetition.
+    pub(crate) fn derived(operation: OperationId) -> Self {
+        Self(GrantId::derived(operation, u64::MAX).0)
     }
 }
 

@@ -4,6 +4,7 @@ pub mod amount;
 pub mod bill;
 mod bounds;
 pub mod clock;
+pub mod cost_source;
 pub(crate) mod edit;
 pub(crate) mod end_reason;
 pub(crate) mod event;

@@ -4,17 +4,18 @@
 use std::borrow::Cow;
 
 use crate::value::service::{ServedRegion, ServedTier};
-use crate::{Amount, Bill, BillFacts, Served};
+use crate::{Amount, Bill, BillFacts, CostSource, Served};
 
 /// Separates the classes of a bill's lines. A line without a class has nothing there.
 const BETWEEN_CLASSES: char = ';';
 
 impl Bill {
     /// Facts with a field of their own.
-    pub(crate) const FIELDS: [&str; 10] = [
+    pub(crate) const FIELDS: [&str; 11] = [
         "exposure",
         "cost",
         "provider_cost",
+        "cost_source",
         "tier",
         "place",
         "context_band",
@@ -28,10 +29,11 @@ impl Bill {
     /// All facts as they are stored and hashed: sorted pairs.
     pub(crate) fn pairs(&self) -> Cow<'_, BillFacts> {
         let classes = self.lines.iter().any(|line| line.class.is_some());
-        let Self { usage, served, .. } = self;
+        let (usage, served) = (&self.usage, &self.served);
         let amounts = (self.exposure, self.cost, self.provider_cost);
         let rare = (usage.cache_write_12h, usage.calls);
         if amounts == (Amount::ZERO, None, None)
+            && self.cost_source == CostSource::Listed
             && rare == (0, 0)
             && served.is_ordinary()
             && !classes
@@ -47,6 +49,9 @@ impl Bill {
             if let Some(amount) = amount {
                 put(name, amount.picos().to_string());
             }
+        }
+        if self.cost_source != CostSource::Listed {
+            put("cost_source", self.cost_source.as_str().to_owned());
         }
         if served.tier != ServedTier::Standard {
             put("tier", served.tier.as_str().to_owned());
@@ -84,6 +89,10 @@ impl Bill {
                 }
                 "cost" => self.cost = Some(amount(&text)?),
                 "provider_cost" => self.provider_cost = Some(amount(&text)?),
+                "cost_source" => {
+                    let source = CostSource::of(&text);
+                    self.cost_source = source.filter(|source| *source != CostSource::Listed)?;
+                }
                 "tier" => {
                     self.served.tier =
                         ServedTier::of(&text).filter(|tier| *tier != ServedTier::default())?;
@@ -182,6 +191,7 @@ mod tests {
             exposure: Amount::from_picos(1),
             cost: Some(Amount::ZERO),
             provider_cost: Some(Amount::from_picos(3)),
+            cost_source: CostSource::Told,
             usage: Usage {
                 cache_write_12h: 4,
                 calls: 5,
@@ -204,6 +214,7 @@ mod tests {
         bare.lines.iter_mut().for_each(|line| line.class = None);
         (bare.served, bare.usage) = (Served::default(), Usage::default());
         (bare.exposure, bare.cost, bare.provider_cost) = (Amount::ZERO, None, None);
+        bare.cost_source = CostSource::Listed;
         bare.facts.clear();
         assert_eq!(bare.with_pairs(pairs), Some(bill));
     }
@@ -224,6 +235,8 @@ mod tests {
             ("exposure", "+1"),
             ("cost", "01"),
             ("provider_cost", ""),
+            ("cost_source", "listed"),
+            ("cost_source", "guessed"),
             ("tier", "standard"),
             ("tier", "Fast"),
             ("place", "global"),

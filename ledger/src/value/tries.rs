@@ -5,7 +5,7 @@
 //! failed before another one answered: `0.012`, or `0.012 0.008` if the operator's own price is known.
 
 use super::bill::cost;
-use crate::{Amount, Bill, Refusal};
+use crate::{Amount, Bill, CostSource, Refusal};
 
 /// The prefix of these facts' names.
 const FAILED: &str = "failed ";
@@ -103,19 +103,52 @@ impl Bill {
             .filter_map(|(name, text)| Some((name.strip_prefix(FAILED)?, Owed::of(text)?)))
     }
 
-    /// What the answering target may bill beyond the charge, and its cost: everything that the failed tries do not account for.
-    pub fn owed(&self) -> Owed {
-        let failed = self
-            .failed()
-            .fold(Owed::default(), |sum, (_, owed)| sum.and(owed));
-        let less = |sum: Amount, part: Amount| sum.picos().saturating_sub(part.picos());
-        let cost = self
-            .cost
-            .map(|cost| less(cost, failed.cost.unwrap_or_default()).max(0));
-        Owed {
-            exposure: Amount::from_picos(less(self.exposure, failed.exposure)),
-            cost: cost.map(Amount::from_picos),
+    /// What the answer told, where that is its cost.
+    pub fn told_cost(&self) -> Option<Amount> {
+        match self.cost_source {
+            CostSource::Told => self.provider_cost,
+            CostSource::Listed | CostSource::Doubted => None,
         }
+    }
+
+    /// Where [`Bill::own_cost`] is from, in a word.
+    pub fn cost_source(&self) -> &'static str {
+        match self.cost_source {
+            CostSource::Listed if self.cost.is_none() => "none",
+            CostSource::Listed | CostSource::Told | CostSource::Doubted => {
+                self.cost_source.as_str()
+            }
+        }
+    }
+
+    fn owed_by_failed(&self) -> Owed {
+        self.failed()
+            .fold(Owed::default(), |sum, (_, owed)| sum.and(owed))
+    }
+
+    /// What the answering target may bill beyond the charge, and its cost: everything that the failed tries do not account for, and
+    /// what it told in the place of what its `cost` says.
+    pub fn owed(&self) -> Owed {
+        let (all, failed) = (
+            self.exposure.picos(),
+            self.owed_by_failed().exposure.picos(),
+        );
+        Owed {
+            exposure: Amount::from_picos(all.saturating_sub(failed)),
+            cost: self.told_cost().or(self.listed_cost()),
+        }
+    }
+
+    /// What the answer cost at the operator's own prices, if they are known.
+    pub fn listed_cost(&self) -> Option<Amount> {
+        let failed = self.owed_by_failed().cost.unwrap_or_default();
+        let listed = |cost: Amount| cost.picos().saturating_sub(failed.picos()).max(0);
+        self.cost.map(|cost| Amount::from_picos(listed(cost)))
+    }
+
+    /// What the request cost its operator, failed tries included; `None` if nobody says.
+    pub fn own_cost(&self) -> Option<Amount> {
+        self.owed().and(self.owed_by_failed()).cost
     }
 
     /// Checks that facts of failed tries are well-formed and within the bill's sums. What the count of this request takes back of
@@ -126,9 +159,7 @@ impl Bill {
             .keys()
             .filter(|name| name.starts_with(FAILED))
             .count();
-        let failed = self
-            .failed()
-            .fold(Owed::default(), |sum, (_, owed)| sum.and(owed));
+        let failed = self.owed_by_failed();
         let most = cost(&self.lines).unwrap_or_default();
         let below = failed
             .exposure
@@ -232,5 +263,41 @@ mod tests {
             (Ok(Amount::ZERO), 40_000_000_000_041)
         );
         assert!(bill.failed().count() > 3);
+    }
+
+    #[test]
+    fn a_told_cost_stands_beside_those_of_failed_tries() {
+        let picos = Amount::from_picos;
+        let failed = Owed {
+            cost: Some(picos(5)),
+            ..Owed::default()
+        };
+        let bill = |cost: Option<i64>, source| {
+            let mut bill = Bill {
+                target: "a/m".to_owned(),
+                cost: cost.map(picos),
+                provider_cost: Some(picos(70)),
+                cost_source: source,
+                ..Bill::default()
+            };
+            bill.owe("b/m", failed);
+            bill
+        };
+        for (cost, source, own, answered) in [
+            (Some(100), CostSource::Listed, 105, 100),
+            (Some(100), CostSource::Doubted, 105, 100),
+            (Some(100), CostSource::Told, 75, 70),
+            (None, CostSource::Told, 75, 70),
+        ] {
+            let bill = bill(cost, source);
+            let found = (bill.own_cost(), bill.owed().cost);
+            assert_eq!(
+                found,
+                (Some(picos(own)), Some(picos(answered))),
+                "{source:?}"
+            );
+        }
+        assert_eq!(Bill::default().cost_source(), "none");
+        assert_eq!(Bill::default().own_cost(), None);
     }
 }

@@ -4,6 +4,7 @@
 
 use sha2::{Digest as _, Sha256};
 
+use super::id::number_of;
 use crate::{Event, OperationId, Timestamp};
 
 /// A webhook in the ledger: a number that follows from its address, so that every gateway gives it the same.
@@ -14,11 +15,8 @@ impl WebhookId {
     /// Of this address.
     #[must_use]
     pub fn of(url: &str) -> Self {
-        let digest: [u8; 32] = Sha256::digest(url).into();
-        let mut first = [0; 8];
-        first.copy_from_slice(&digest[..8]);
         // Positive, because people read it in a database.
-        Self(i64::from_be_bytes(first) & i64::MAX)
+        Self(number_of(Sha256::new_with_prefix(url)).cast_signed() & i64::MAX)
     }
 }
 

@@ -142,6 +142,12 @@ impl Cluster {
         name
     }
 
+    /// Thousands of databases would fill the disk.
+    pub(crate) fn drop_database(&self, name: &str) {
+        self.psql("postgres", &format!("DROP DATABASE {name} WITH (FORCE)"))
+            .unwrap_or_else(|error| panic!("{error}"));
+    }
+
     /// A copy of a database that is in use.
     pub(crate) fn copy_of_running(&self, database: &str) -> String {
         let name = self.database();

@@ -245,6 +245,7 @@ pub(crate) fn new_lot(number: u64, operation: u64, count: u8) -> NewLot {
         expires_at: Some(at(500)),
         once_per_customer: false,
         kind: GrantKind::Promotional,
+        plan: None,
         act: act(operation, 90),
     }
 }
@@ -286,6 +287,8 @@ pub(crate) fn new_payment(
         addressee: None,
         expected: None,
         reservation: None,
+        plan: None,
+        unsold: None,
         act: act(operation, 300),
     }
 }

@@ -25,6 +25,8 @@ fn payment(customer: CustomerId, operation: u64, reference: &str) -> NewPayment 
         addressee: None,
         expected: None,
         reservation: None,
+        plan: None,
+        unsold: None,
         act: act(operation, 300),
     }
 }

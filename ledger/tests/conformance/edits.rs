@@ -132,6 +132,43 @@ pub(crate) async fn edits_of_a_key_say_what_they_change(ledger: SharedLedger) {
     sound(&*ledger).await;
 }
 
+/// Of those without a list nothing is read, and of those who are closed.
+pub(crate) async fn who_has_a_price_list_is_listed(ledger: SharedLedger) {
+    for number in 1..5 {
+        let mut made = new_customer(number, 10 + number);
+        made.settings.price_list = (number != 2).then(|| "partners".to_owned());
+        ledger.perform(made).await.unwrap();
+    }
+    let on = |name: &str| CustomerEdit {
+        price_list: Said::Set(name.to_owned()),
+        ..said()
+    };
+    edit(&ledger, 20, on("Staff")).await.unwrap();
+    for (number, change) in [(3, CustomerAct::Suspend), (4, CustomerAct::Close)] {
+        let change = CustomerChange {
+            customer: CustomerId::from_random(number),
+            change,
+            act: act(20 + number, 300),
+        };
+        ledger.perform(change).await.unwrap();
+    }
+    let listed = async || {
+        let rows = ledger.all::<ListedCustomer>().await.unwrap();
+        rows.into_iter()
+            .map(|row| (row.customer, row.price_list))
+            .collect::<Vec<_>>()
+    };
+    let row = |number, name: &str| (CustomerId::from_random(number), name.to_owned());
+    assert_eq!(listed().await, [row(1, "Staff"), row(3, "partners")]);
+    let none = CustomerEdit {
+        price_list: Said::Clear,
+        ..said()
+    };
+    edit(&ledger, 30, none).await.unwrap();
+    assert_eq!(listed().await, [row(3, "partners")]);
+    sound(&*ledger).await;
+}
+
 /// An external id is looked for when it is given, and free when it was cleared.
 pub(crate) async fn an_edit_gives_no_external_id_that_another_has(ledger: SharedLedger) {
     ledger.perform(new_customer(1, 10)).await.unwrap();

@@ -248,6 +248,8 @@ pub(crate) async fn money_that_goes_back_is_told(ledger: SharedLedger) {
         addressee: None,
         expected: None,
         reservation: None,
+        plan: None,
+        unsold: None,
         act: act(35, 400),
     };
     ledger.perform(late).await.unwrap();

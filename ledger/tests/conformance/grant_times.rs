@@ -107,7 +107,7 @@ pub(crate) async fn a_refund_after_the_end_is_a_grant_for_30_days(ledger: Shared
     let repeated = ledger.perform(refund(33, "1")).await;
     assert!(matches!(refused(repeated), Refusal::NotRefundable { .. }));
     assert!(ledger.perform(refund(32, "1")).await.unwrap().repeated);
-    let [part] = late.entry.parts[..] else {
+    let [part] = &late.entry.parts[..] else {
         panic!("{:?}", late.entry)
     };
     let query = GrantQuery {

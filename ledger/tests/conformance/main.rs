@@ -14,6 +14,7 @@ mod claims;
 #[path = "../common/mod.rs"]
 #[expect(dead_code, reason = "each suite uses its own part")]
 mod common;
+mod costs;
 mod credits;
 mod customers;
 mod edits;
@@ -24,6 +25,8 @@ mod history;
 mod holds;
 mod keys;
 mod lists;
+mod plan_back;
+mod plans;
 mod reservations;
 mod statements;
 mod stolen;
@@ -55,6 +58,7 @@ use claims::{
     what_is_not_there_is_a_claim_that_is_paid_first, what_went_back_is_taken_once,
 };
 use common::*;
+use costs::costs_are_those_that_answers_told;
 use credits::{
     adjustments_take_only_what_is_available, credits_obey_the_limits,
     credits_post_once_per_reference, references_are_one_in_every_spelling,
@@ -70,6 +74,7 @@ use customers::{
 use edits::{
     an_edit_gives_no_external_id_that_another_has, edits_of_a_key_say_what_they_change,
     edits_of_different_settings_both_stay, what_is_said_of_a_person_is_added,
+    who_has_a_price_list_is_listed,
 };
 use events::{
     a_balance_is_told_once_until_it_is_well, a_delivery_is_due_until_it_is_there,
@@ -107,6 +112,19 @@ use lists::{
     an_act_is_found_by_its_operation, keys_are_listed_in_pages, keys_are_paged_by_what_moves,
     margins_are_by_key_target_and_day, several_keys_are_one_read,
 };
+use plan_back::{
+    a_change_at_once_and_back_gains_nothing, a_reversal_after_a_change_takes_what_was_given,
+    a_reversal_takes_no_more_than_the_payment, a_sale_that_cannot_be_booked_is_money,
+    what_a_given_up_period_gets_back_is_credit_to_the_last, what_has_not_begun_goes_back_first,
+};
+use plans::{
+    a_charge_beyond_its_window_is_paid_by_the_balance,
+    a_paused_plan_waits_and_an_ended_one_is_not_renewed,
+    a_period_is_promotional_and_no_grant_of_32, a_period_pays_first_and_the_balance_after_it,
+    a_plan_that_stops_lets_nothing_else_pay, a_sale_is_booked_once_and_two_are_two_periods,
+    a_voucher_gives_a_period_at_no_price, four_subscriptions_are_paid_24_periods_ahead,
+    plans_that_make_no_sense_are_refused, two_subscriptions_of_one_plan_share_its_windows,
+};
 use reservations::{
     a_checkout_that_is_completed_unpaid_keeps_its_place,
     a_payment_takes_its_own_place_and_no_other, nothing_is_reserved_that_could_not_be_booked,
@@ -124,8 +142,8 @@ use taught::{
 use tokens::{
     a_first_key_comes_with_its_customer_or_later, a_request_with_a_key_is_made_once,
     a_shop_does_its_own_business_and_no_other, a_token_credits_no_more_than_its_daily_bound,
-    an_edit_of_what_was_changed_is_refused, references_find_their_entries,
-    tokens_are_made_found_and_revoked,
+    a_token_sells_plans_and_ends_what_it_sold, an_edit_of_what_was_changed_is_refused,
+    references_find_their_entries, tokens_are_made_found_and_revoked,
 };
 use vouchers::{
     a_voucher_is_redeemed_once, of_some_lots_a_customer_redeems_one, one_of_two_gets_a_voucher,
@@ -177,6 +195,7 @@ stories!(
     edits_of_a_key_say_what_they_change,
     an_edit_gives_no_external_id_that_another_has,
     what_is_said_of_a_person_is_added,
+    who_has_a_price_list_is_listed,
     money_moves_between_customers,
     owners_make_keys,
     external_ids_are_any_text_that_can_be_typed_again,
@@ -226,11 +245,13 @@ stories!(
     answers_are_found_by_their_own_id,
     usage_is_rolled_up_by_hour_and_slug,
     margins_are_by_key_target_and_day,
+    costs_are_those_that_answers_told,
     sessions_end_with_the_key,
     sessions_of_a_key_and_of_a_customer_are_bounded,
     links_open_once,
     slugs_keep_their_first_date,
     tokens_are_made_found_and_revoked,
+    a_token_sells_plans_and_ends_what_it_sold,
     a_shop_does_its_own_business_and_no_other,
     a_first_key_comes_with_its_customer_or_later,
     a_token_credits_no_more_than_its_daily_bound,
@@ -265,6 +286,22 @@ stories!(
     a_cap_and_a_grant_bound_a_request_together,
     what_was_paid_is_told_from_what_was_given,
     grants_are_listed_and_told,
+    a_period_pays_first_and_the_balance_after_it,
+    a_charge_beyond_its_window_is_paid_by_the_balance,
+    a_plan_that_stops_lets_nothing_else_pay,
+    plans_that_make_no_sense_are_refused,
+    four_subscriptions_are_paid_24_periods_ahead,
+    a_sale_is_booked_once_and_two_are_two_periods,
+    a_voucher_gives_a_period_at_no_price,
+    a_change_at_once_and_back_gains_nothing,
+    a_reversal_takes_no_more_than_the_payment,
+    a_reversal_after_a_change_takes_what_was_given,
+    what_has_not_begun_goes_back_first,
+    a_paused_plan_waits_and_an_ended_one_is_not_renewed,
+    a_period_is_promotional_and_no_grant_of_32,
+    a_sale_that_cannot_be_booked_is_money,
+    two_subscriptions_of_one_plan_share_its_windows,
+    what_a_given_up_period_gets_back_is_credit_to_the_last,
     money_is_asked_for_when_a_settlement_crosses_the_threshold,
     a_month_has_no_more_wishes_than_its_rule_allows,
     a_wish_that_fails_rests_and_a_dispute_ends_the_rule,

@@ -32,6 +32,7 @@ fn reservation(number: u64, dollars: &str) -> NewReservation {
         id: ReservationId::from_random(number),
         prolongs: false,
         customer: None,
+        plan: None,
         credit: usd(dollars),
         until: in_minutes(20),
         act: act(1_000 + number, 400),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use farebox_ledger::*;
 
 use super::common::*;
+use super::plans::{changed, coder, purchase, sale, subscription};
 use super::refused;
 
 const SHOP: u8 = 1;
@@ -213,6 +214,37 @@ pub(crate) async fn a_shop_does_its_own_business_and_no_other(ledger: SharedLedg
     let kept = ledger.unapplied().await.unwrap();
     assert!(kept.len() == 1 && kept[0].token == Some(shop));
     sound(&*ledger).await;
+}
+
+pub(crate) async fn a_token_sells_plans_and_ends_what_it_sold(ledger: SharedLedger) {
+    tokens(&*ledger).await;
+    ledger.perform(new_key(1, 10, None)).await.unwrap();
+    let large = sale(20, purchase(1, 1, coder()));
+    // A period counts with its allowance.
+    let kept = ledger
+        .ask(asked(SHOP, 400, Operation::Pay(Box::new(large))))
+        .await
+        .unwrap();
+    assert!(format!("{kept:?}").contains("Unapplied"));
+    let small = PlanTerms {
+        allowance: usd("8"),
+        carry: usd("0"),
+        ..coder()
+    };
+    let sold = sale(21, purchase(1, 1, small));
+    ledger
+        .ask(asked(SHOP, 400, Operation::Pay(Box::new(sold))))
+        .await
+        .unwrap();
+    let end = |operation| Operation::ChangePlan(Box::new(changed(1, operation, PlanAct::End)));
+    not_allowed(&*ledger, OTHER, end(30)).await;
+    let paused = changed(1, 31, PlanAct::Pause);
+    not_allowed(&*ledger, SHOP, Operation::ChangePlan(Box::new(paused))).await;
+    ledger.ask(asked(SHOP, 400, end(32))).await.unwrap();
+    assert_eq!(
+        subscription(&*ledger, 1).await.state.status,
+        SubscriptionStatus::Ended
+    );
 }
 
 pub(crate) async fn a_first_key_comes_with_its_customer_or_later(ledger: SharedLedger) {

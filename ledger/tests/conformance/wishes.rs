@@ -60,6 +60,8 @@ fn payment(operation: u64, reference: &str, amount: &str) -> NewPayment {
         addressee: None,
         expected: None,
         reservation: None,
+        plan: None,
+        unsold: None,
         act: act(operation, 300),
     }
 }

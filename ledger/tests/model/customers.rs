@@ -62,6 +62,11 @@ pub(crate) async fn customers(
             1 => Said::Set(cents(amount)),
             _ => Said::Keep,
         },
+        price_list: match amount % 5 {
+            0 => Said::Clear,
+            1 => Said::Set(format!("list-{}", amount % 3)),
+            _ => Said::Keep,
+        },
         // More than the 30 requests of the steps: only a fleet's ledger counts them itself and would refuse.
         concurrency: Said::Set(40),
         ..CustomerEdit::default()

@@ -116,6 +116,8 @@ pub(super) fn a_payment(key: u64, operation: u64, amount: i64, reference: u64) -
             gross: Gross::from_parts(2_000).unwrap(),
         }),
         reservation: None,
+        plan: None,
+        unsold: None,
         act: act(operation, 300),
     }
 }

@@ -156,7 +156,7 @@ pub(super) async fn take_back(
     format!("{:?}", ledger.perform(of).await)
 }
 
-/// Four vouchers that give, and four that pay.
+/// Four vouchers that give, four that pay, and four for a period.
 pub(super) async fn redeem(
     ledger: &dyn Ledger,
     (key_of, operation): (u64, u64),
@@ -167,7 +167,14 @@ pub(super) async fn redeem(
         codes: (204..208).map(secret).collect(),
         ..new_lot(2, 902, 4)
     };
-    for lot in [new_lot(1, 901, 4), paid] {
+    let of_plan = NewLot {
+        kind: GrantKind::Plan,
+        codes: (208..212).map(secret).collect(),
+        amount: super::plans::terms(0).allowance,
+        plan: Some(Box::new(super::plans::terms(0))),
+        ..new_lot(3, 903, 4)
+    };
+    for lot in [new_lot(1, 901, 4), paid, of_plan] {
         ledger.perform(lot).await.unwrap();
     }
     format!(
@@ -183,7 +190,7 @@ pub(super) async fn redeem(
 pub(super) struct Reached(Mutex<BTreeMap<&'static str, usize>>);
 
 impl Reached {
-    const ALL: [&'static str; 8] = [
+    const ALL: [&'static str; 10] = [
         "a charge of several sources",
         "an end",
         "a void",
@@ -192,6 +199,8 @@ impl Reached {
         "a refund after the end",
         "a reversal of a grant",
         "a notice",
+        "a carry",
+        "a charge in windows",
     ];
 
     pub(super) async fn note(&self, ledger: &dyn Ledger) {
@@ -222,6 +231,10 @@ impl Reached {
             |all: &[&JournalEntry]| all.iter().filter(|entry| !entry.parts.is_empty()).count();
         let charges = of(&[EntryKind::Charge]);
         let several = charges.iter().filter(|charge| charge.parts.len() > 1);
+        let windowed = charges.iter().filter(|charge| {
+            let mut parts = charge.parts.iter();
+            parts.any(|part| !part.windows.is_empty())
+        });
         let told = events(ledger, 0).await;
         let told = told
             .iter()
@@ -235,6 +248,8 @@ impl Reached {
             late.count(),
             with_parts(&of(&[EntryKind::Reversal])),
             told.count(),
+            of(&[EntryKind::Carry]).len(),
+            windowed.count(),
         ];
         let mut sums = self.0.lock().unwrap();
         for (what, count) in Self::ALL.into_iter().zip(counts) {
@@ -243,7 +258,9 @@ impl Reached {
     }
 
     /// What a few thousand steps are sure to reach. Refunds of what grants paid are so rare that stories of their own reach them.
-    const OFTEN: [&str; 4] = [
+    const OFTEN: [&str; 6] = [
+        "a carry",
+        "a charge in windows",
         "a charge of several sources",
         "an end",
         "a void",

@@ -22,6 +22,7 @@ pub(super) async fn sale(
             id,
             prolongs: sale == 2,
             customer: (customer == 1).then_some(of),
+            plan: None,
             credit: cents(amount),
             until: Timestamp::from_millis(clock::now().millis() + 600_000),
             act: act(operation, 400),

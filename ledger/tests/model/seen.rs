@@ -18,7 +18,21 @@ pub(super) async fn glance(ledger: &dyn Ledger) -> String {
         );
         keys.push(found);
     }
-    format!("{keys:?} {:?}", ledger.totals().await.unwrap())
+    without_unused(&format!("{keys:?} {:?}", ledger.totals().await.unwrap()))
+}
+
+/// Windows in which nothing is counted begin anew with each look, unless somebody has begun them.
+fn without_unused(seen: &str) -> String {
+    let mut parts = seen.split("PlanWindow {");
+    let first = parts.next().unwrap_or_default().to_owned();
+    let used = parts.fold(first, |seen, part| match part.split_once("told: ") {
+        Some((window, rest)) if window.contains("charged: Amount(0), held: Amount(0)") => {
+            let (_, rest) = rest.split_once('}').unwrap_or_default();
+            seen + rest.trim_start_matches(", ")
+        }
+        _ => seen + "PlanWindow {" + part,
+    });
+    used.replace(", ]", "]")
 }
 
 /// Everything there is to see, once as many events as were `told` can be seen.
@@ -56,6 +70,8 @@ pub(super) async fn everything(ledger: &dyn Ledger, told: usize) -> String {
         let holds = ledger.open_holds(of, 1_000).await.unwrap();
         seen.push(format!("{customer:?} {acts:?} {holds:?}"));
     }
+    let subscriptions = ledger.all::<Subscription>().await.unwrap();
+    seen.push(format!("{subscriptions:?}"));
     let whole = |limit| GrantQuery {
         limit,
         ..GrantQuery::default()
@@ -68,14 +84,16 @@ pub(super) async fn everything(ledger: &dyn Ledger, told: usize) -> String {
     };
     seen.push(format!("{:?}", ledger.grants(of).await.unwrap()));
     seen.push(format!("{:?}", ledger.all::<GrantRecord>().await.unwrap()));
+    let listed = ledger.all::<ListedCustomer>().await.unwrap();
+    seen.push(format!("{listed:?}"));
     seen.push(format!(
         "{:?}",
         ledger.due_grants(clock::now()).await.unwrap()
     ));
     // What time has done is dated by the clock, and so is everything of a customer that comes behind it.
     let (hour_of, hours) = (clock::now().millis(), 3_600_000);
-    let recent = [hour_of - hours, hour_of + hours].map(Timestamp::from_millis);
-    for (from, to) in [(at(0), at(1_000_000)), recent.into()] {
+    let nearby = [hour_of - hours, hour_of + hours].map(Timestamp::from_millis);
+    for (from, to) in [(at(0), at(1_000_000)), nearby.into()] {
         for number in 1..4 {
             let used = ledger.usage(key(number), from, to).await.unwrap();
             seen.push(format!("{used:?}"));
@@ -90,7 +108,7 @@ pub(super) async fn everything(ledger: &dyn Ledger, told: usize) -> String {
         ));
     }
     seen.push(format!("{:?}", ledger.slug_use(hour(20)).await.unwrap()));
-    for event in events(ledger, told).await {
+    for event in recent(ledger, told).await {
         let Event { id, kind, seq, .. } = event;
         let (customer, data) = (event.customer, event.data);
         seen.push(format!("{id} {kind:?} {customer:?} {seq:?} {data}"));
@@ -105,7 +123,21 @@ pub(super) async fn everything(ledger: &dyn Ledger, told: usize) -> String {
             .await
             .unwrap()
     ));
-    seen.join("\n")
+    without_unused(&seen.join("\n"))
+}
+
+/// What was told in the last 29 days, once so much can be seen: what is older than 30 is forgotten, sooner or later.
+pub(super) async fn recent(ledger: &dyn Ledger, count: usize) -> Vec<Event> {
+    let since = clock::now().millis() - 29 * 86_400_000;
+    for _ in 0..2_000 {
+        let mut found = events(ledger, 0).await;
+        found.retain(|event| event.at.millis() >= since);
+        if found.len() >= count {
+            return found;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    events(ledger, 0).await
 }
 
 /// The first line in which what two stores have differs, of both.
@@ -129,5 +161,35 @@ pub(super) fn without_positions(seen: &str) -> String {
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |seen, part| {
         seen + "position: " + part.trim_start_matches(|digit: char| digit.is_ascii_digit())
+    })
+}
+
+/// A refusal for lack of money: the reference does not know which window or period of a plan opens next.
+pub(super) fn without_limits(seen: &str) -> String {
+    let between = |from: &str, to: &str| {
+        let (_, rest) = seen.split_once(from)?;
+        rest.split_once(to).map(|(found, _)| found.to_owned())
+    };
+    let by_plan = seen.contains("CapReached") && seen.contains("plan: Some(PlanLimit");
+    let available = if by_plan {
+        between("room: ", ", spent")
+    } else if seen.contains("Insufficient {") {
+        between("available: ", ", held")
+    } else {
+        None
+    };
+    match (between("needed: ", ", "), available) {
+        (Some(needed), Some(available)) => format!("{needed} of {available}"),
+        _ => without_windows(seen),
+    }
+}
+
+/// What an operation answers has a store's windows, or what a read would make of them; that is compared after every step.
+fn without_windows(seen: &str) -> String {
+    let mut parts = seen.split("windows: [PlanWindow {");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |seen, part| {
+        let (_, rest) = part.split_once("}] }").unwrap_or_default();
+        seen + "windows: [] }" + rest
     })
 }

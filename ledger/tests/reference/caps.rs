@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::State;
 use super::operations::{Done, amount, limit, not_applicable, picos};
+use super::sources::HeldParts;
 use crate::{
     Amount, Asker, Cap, CapInterval, CapMaker, CapReached, CapWindow, Caps, CountedCap, KeyId,
     Refusal, Scope, UtcDay, clock,
@@ -136,9 +137,9 @@ impl State {
     }
 
     /// What caps leave of a balance, whatever is held.
-    pub(super) fn remaining(&self, key: KeyId, slug: &str) -> Done<Amount> {
+    pub(super) fn remaining(&self, key: KeyId, slug: &str, has: &HeldParts) -> Done<Amount> {
         let day = UtcDay::of(clock::now());
-        let mut left = self.chargeable(self.key(key)?.belongs_to, slug);
+        let mut left = self.chargeable(self.key(key)?.belongs_to, slug, has);
         for scope in self.scopes(key) {
             let caps = self.caps.get(&scope).into_iter().flatten();
             for capped in
@@ -170,6 +171,7 @@ impl State {
             spent: amount(spent)?,
             held: amount(held)?,
             resets_at: next.map(UtcDay::begin),
+            plan: None,
         })))
     }
 
@@ -185,8 +187,15 @@ impl State {
         for of in self.scopes(key) {
             for capped in self.caps.entry(of).or_default() {
                 if capped.cap.model.as_ref().is_none_or(|model| model == slug) {
-                    let window = capped.windows.entry(capped.cap.interval.window(day));
-                    let counts = window.or_default();
+                    let since = capped.cap.interval.window(day);
+                    let newest = capped.windows.keys().next_back();
+                    // A window that was over when the cap was set counts nothing.
+                    if newest.is_some_and(|newest| since < *newest)
+                        && !capped.windows.contains_key(&since)
+                    {
+                        continue;
+                    }
+                    let counts = capped.windows.entry(since).or_default();
                     counts.0 = counts.0.saturating_add(charged).max(0);
                     counts.1 = counts.1.saturating_add(held).max(0);
                 }

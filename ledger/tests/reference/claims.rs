@@ -4,6 +4,7 @@ use super::State;
 use super::customers::not_closed;
 use super::keys::{credited, topped_up};
 use super::operations::{Done, amount, blank, is_same, not_applicable, picos};
+use super::plans::worth;
 use crate::book::audit::{self, Written};
 use crate::value::reference::{self, folded, normal};
 use crate::{
@@ -30,6 +31,16 @@ fn due(payment: &Payment) -> i128 {
     share.checked_div(gross).unwrap_or_default()
 }
 
+/// What was taken for what is due: of periods what ran, and what was used at its price.
+fn taken(payment: &Payment) -> i128 {
+    match &payment.plan {
+        None => due(payment),
+        Some(plan) => {
+            picos(plan.of_running).saturating_add(worth(&plan.terms, picos(plan.of_used)))
+        }
+    }
+}
+
 /// Another sum than was asked for is not booked.
 fn asked_for(new: &NewPayment) -> Done<()> {
     let Some(asked) = &new.expected else {
@@ -42,6 +53,13 @@ fn asked_for(new: &NewPayment) -> Done<()> {
         "{} {} was paid where {} {} was asked",
         new.paid.gross, new.paid.currency, asked.gross, asked.currency
     )))
+}
+
+/// What the catalog does not sell is not booked.
+fn is_sold(new: &NewPayment) -> Done<()> {
+    new.unsold
+        .as_ref()
+        .map_or(Ok(()), |why| Err(not_applicable(why)))
 }
 
 impl State {
@@ -61,6 +79,7 @@ impl State {
             customer: entry.customer,
             paid: PaidSum::in_usd(entry.amount),
             credit: entry.amount,
+            plan: None,
             registers: Registers::default(),
             waiting: Vec::new(),
             status: PaymentStatus::Booked,
@@ -97,7 +116,9 @@ impl State {
     ) -> Done<PaymentMoved> {
         new.check()?;
         if let Some(known) = self.payment(&new.reference) {
-            let is_same = (&known.paid, known.credit) == (&new.paid, new.credit);
+            let bought = known.plan.as_ref().map(|plan| plan.subscription);
+            let is_same = (&known.paid, known.credit) == (&new.paid, new.credit)
+                && bought == new.plan.as_ref().map(|plan| plan.subscription);
             if is_same || !self.may_take_over(known) {
                 let told = NewPayment {
                     customer: known.customer,
@@ -127,7 +148,10 @@ impl State {
             let told_for = entry.as_ref().and_then(|entry| entry.reason.clone());
             let is_of = known.customer == new.customer
                 || told_for == Some(format!("paid for {}", new.customer));
-            let repeats = is_of && (&known.paid, known.credit) == (&new.paid, new.credit);
+            let bought = known.plan.as_ref().map(|plan| plan.subscription);
+            let repeats = is_of
+                && (&known.paid, known.credit) == (&new.paid, new.credit)
+                && bought == new.plan.as_ref().map(|plan| plan.subscription);
             if !repeats && !self.may_take_over(&known) {
                 return Err(Refusal::ReferenceUsed {
                     reference: known.reference,
@@ -142,34 +166,50 @@ impl State {
         self.check_unused(new.act.operation)?;
         self.check_name(&new.reference)?;
         let customer = self.customer(new.customer)?.clone();
+        if let Some(of) = &new.plan {
+            let entry = asked_for(new)
+                .and_then(|()| is_sold(new))
+                .and_then(|()| self.check_payable(new.customer))
+                .and_then(|()| self.pay_for_plan(new, of));
+            return self.taken_in(new, entry);
+        }
         let after = asked_for(new)
+            .and_then(|()| is_sold(new))
             .and_then(|()| self.check_payable(new.customer))
             .and_then(|()| self.check_wish(new.customer, &new.reference))
             .and_then(|()| not_closed(&customer))
             .and_then(|()| self.settle_grants(new.customer))
             .and_then(|()| topped_up(self.customer(new.customer)?.account, new.credit))
             .and_then(|after| self.check_booked(new.credit).map(|()| after));
+        let entry = after.and_then(|after| self.book_top_up(new, after));
+        self.taken_in(new, entry)
+    }
+
+    fn book_top_up(&mut self, new: &NewPayment, after: Account) -> Done<JournalEntry> {
+        let credit = Credit {
+            operation: new.act.operation,
+            to: Scope::Customer(new.customer),
+            kind: CreditKind::TopUp,
+            amount: new.credit,
+            reference: new.reference.clone(),
+            actor: new.act.actor.clone(),
+            at: new.act.at,
+        };
+        self.count_booked(new.credit, true);
+        let entry = self.enter(new.customer, after, credited(&credit, new.customer))?;
+        self.write(new.customer, audit::payment(new));
+        self.tell_of_top_up(&entry);
+        self.collect(new.customer, new.act.operation, new.act.at)?;
+        self.tell_of_balance(new.customer, new.act.operation)?;
+        Ok(entry)
+    }
+
+    /// Keeps a payment that was booked, or why it was not.
+    fn taken_in(&mut self, new: &NewPayment, booked: Done<JournalEntry>) -> Done<PaymentMoved> {
         let mut payment = new.payment(PaymentStatus::Booked);
         payment.token = self.asked_by.token();
-        let entry = match after {
-            Ok(after) => {
-                let credit = Credit {
-                    operation: new.act.operation,
-                    to: Scope::Customer(new.customer),
-                    kind: CreditKind::TopUp,
-                    amount: new.credit,
-                    reference: new.reference.clone(),
-                    actor: new.act.actor.clone(),
-                    at: new.act.at,
-                };
-                self.count_booked(new.credit, true);
-                let entry = self.enter(new.customer, after, credited(&credit, new.customer))?;
-                self.write(new.customer, audit::payment(new));
-                self.tell_of_top_up(&entry);
-                self.collect(new.customer, new.act.operation, new.act.at)?;
-                self.tell_of_balance(new.customer, new.act.operation)?;
-                Some(entry)
-            }
+        let entry = match booked {
+            Ok(entry) => Some(entry),
             Err(why) => {
                 if let Some(known) = self.payment(&new.reference) {
                     return Err(Refusal::ReferenceUsed {
@@ -272,7 +312,10 @@ impl State {
             self.count_daily(DailyBound::ReversedPayments, i128::from(is_first));
         }
         let (mut entry, mut moved) = (None, Amount::ZERO);
-        if more != 0 {
+        if more != 0 && payment.plan.is_some() {
+            entry = self.move_due_of_plan(&mut payment, new, (more, &reason))?;
+            moved = entry.as_ref().map_or(Amount::ZERO, |entry| entry.amount);
+        } else if more != 0 {
             let made = JournalEntry {
                 operation: new.act.operation,
                 at: new.act.at,
@@ -287,6 +330,7 @@ impl State {
         }
         self.keep(&payment);
         self.write(payment.customer, audit::reversal(new, moved));
+        self.settle_grants(payment.customer)?;
         if new.kind == ReversalKind::Dispute {
             self.distrust(payment.customer);
         }
@@ -335,7 +379,7 @@ impl State {
     }
 
     /// Owes so much more, or less, and takes or gives what that makes possible.
-    fn claim(
+    pub(super) fn claim(
         &mut self,
         customer: CustomerId,
         more: i128,
@@ -420,15 +464,20 @@ impl State {
         };
         not_closed(self.customer(customer)?)?;
         self.settle_grants(customer)?;
-        let after = topped_up(self.customer(customer)?.account, payment.credit)?;
+        let worth_of = payment
+            .plan
+            .as_ref()
+            .map(|plan| picos(plan.terms.price).saturating_mul(plan.periods.into()));
+        let credit = worth_of.map_or(Ok(payment.credit), amount)?;
+        let after = topped_up(self.customer(customer)?.account, credit)?;
         let later = operation.derived(b"farebox due");
         self.check_unused(later)?;
-        self.check_booked(payment.credit)?;
-        self.count_booked(payment.credit, true);
+        self.check_booked(credit)?;
+        self.count_booked(credit, true);
         let entry = JournalEntry {
             operation,
             kind: EntryKind::TopUp,
-            amount: payment.credit,
+            amount: credit,
             at: ending.act.at,
             actor: ending.act.actor.clone(),
             reference: Some(payment.reference.clone()),
@@ -437,6 +486,11 @@ impl State {
         };
         let entry = self.enter(customer, after, entry)?;
         (payment.customer, payment.status) = (customer, PaymentStatus::Booked);
+        let back = due(&payment);
+        if let Some(plan) = &mut payment.plan {
+            plan.of_used = amount(back)?;
+        }
+        let back = taken(&payment);
         self.keep(&payment);
         if let Some((of, _)) = self.addressees.get_mut(&folded(&payment.reference)) {
             *of = customer;
@@ -444,7 +498,7 @@ impl State {
         self.write(customer, act);
         self.tell_of_top_up(&entry);
         self.collect(customer, operation, ending.act.at)?;
-        if due(&payment) > 0 {
+        if back > 0 {
             let name = &payment.reference;
             let blank = JournalEntry {
                 operation: later,
@@ -455,7 +509,7 @@ impl State {
                 )),
                 ..blank(customer, None)
             };
-            let back = self.claim(customer, due(&payment), blank)?;
+            let back = self.claim(customer, back, blank)?;
             self.tell_of_reversal(&payment.reference, None, &back)?;
         }
         self.tell_of_balance(customer, operation)?;
@@ -466,7 +520,7 @@ impl State {
     pub(super) fn unsound_claim(&self, id: CustomerId) -> Option<String> {
         let customer = self.customers.get(&id)?;
         let of = self.payments.values();
-        let due: i128 = of.filter(|payment| payment.customer == id).map(due).sum();
+        let due: i128 = of.filter(|payment| payment.customer == id).map(taken).sum();
         let taken = self.of_customer(id);
         let taken = taken.filter(|entry| entry.kind == EntryKind::Reversal);
         let taken: i128 = taken.map(|entry| picos(entry.amount)).sum();

@@ -313,6 +313,13 @@ fn is_empty(customer: &Customer) -> Done<()> {
             "customer {id} has {held} USD held by running requests; suspend it, and close it when they have ended"
         )));
     }
+    let mut plans = customer.grants.plans.iter();
+    if let Some(of) = plans.find(|of| of.state.running.is_some() || !of.state.sold.is_empty()) {
+        return Err(not_applicable(&format!(
+            "customer {id} has subscription {} to {}, of which something is paid; pay it back first, or wait until it is over",
+            of.id, of.state.terms.name
+        )));
+    }
     if let Some(grant) = customer.grants.iter().min_by_key(|grant| grant.id) {
         return Err(not_applicable(&format!(
             "customer {id} has grant {}, of which {} USD are left; void its grants first",

@@ -1,27 +1,27 @@
 //! Grants in the reference store: given, taken back, begun and ended by time, corrected and refunded.
 
-use std::cmp::Reverse;
-
 use serde_json::{Value, json};
 
 use super::State;
 use super::customers::not_closed;
 use super::keys::topped_up;
 use super::operations::{Done, amount, blank, limit, not_applicable, picos};
+use super::plans;
 use super::sources::{Lost, Made, free, has_ended, is_open, named};
 use crate::book::grant_act;
 use crate::value::reference::{folded, normal};
 use crate::{
     Account, Amount, Credit, CreditKind, Customer, CustomerId, EntryKind, EventKind, Grant,
-    GrantAnswer, GrantId, GrantKind, GrantName, GrantQuery, GrantRecord, GrantStatus, Grants,
-    JournalEntry, NewGrant, OperationId, Refusal, Timestamp, VoidGrant, clock,
+    GrantAnswer, GrantId, GrantKind, GrantName, GrantRecord, GrantStatus, Grants, JournalEntry,
+    MoneyPart, NewGrant, OperationId, Refusal, Timestamp, VoidGrant, clock,
 };
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 
 /// Days before its end of which its customer is told, and when.
 fn notices(grant: &Grant) -> Vec<(u32, i64)> {
-    let Some(end) = grant.expires_at else {
+    let of_gift = grant.expires_at.filter(|_| grant.kind != GrantKind::Plan);
+    let Some(end) = of_gift else {
         return Vec::new();
     };
     let all = [30_u32, 7, 1].map(|days| {
@@ -35,6 +35,10 @@ fn notices(grant: &Grant) -> Vec<(u32, i64)> {
 
 /// When time does something to it next.
 fn waits_since(grant: &Grant) -> Option<i64> {
+    if grant.kind == GrantKind::Plan {
+        // That is its subscription's.
+        return None;
+    }
     match grant.status {
         GrantStatus::Pending => Some(grant.effective_at.millis()),
         GrantStatus::Active => {
@@ -71,6 +75,10 @@ impl State {
                 Some(GrantStatus::Voided) => EntryKind::Void,
                 _ => EntryKind::Expired,
             };
+            let lost = lost.saturating_sub(self.follow(customer, cause, (id, lost))?);
+            if lost <= 0 {
+                continue;
+            }
             let operation = cause.derived(format!("farebox back to {id}").as_bytes());
             self.enter_part(customer, operation, (kind, id, lost.saturating_neg()))?;
         }
@@ -78,7 +86,7 @@ impl State {
     }
 
     /// The entry of what one grant gives or loses by itself.
-    fn enter_part(
+    pub(super) fn enter_part(
         &mut self,
         customer: CustomerId,
         operation: OperationId,
@@ -97,7 +105,7 @@ impl State {
         self.enter(customer, after, entry)
     }
 
-    fn credited_by(&self, customer: CustomerId, moved: i128) -> Done<Account> {
+    pub(super) fn credited_by(&self, customer: CustomerId, moved: i128) -> Done<Account> {
         let account = self.customer(customer)?.account;
         let credit = amount(picos(account.credit).saturating_add(moved))?;
         Ok(Account { credit, ..account })
@@ -111,7 +119,19 @@ impl State {
                 let since = waits_since(grant).filter(|since| *since <= now)?;
                 Some((since, grant.id))
             });
-            let Some(known) = waiting.min().and_then(|(_, id)| self.grants.get(&id)) else {
+            let waiting = waiting.min();
+            let stand = self.subscriptions_of(customer).filter_map(|of| {
+                let since = plans::waits_since(of).filter(|since| *since <= now)?;
+                Some((since, of.id))
+            });
+            // Grants first, at the same instant.
+            if let Some((since, id)) = stand.min()
+                && waiting.is_none_or(|(grant, _)| since < grant)
+            {
+                self.step(id, since)?;
+                continue;
+            }
+            let Some(known) = waiting.and_then(|(_, id)| self.grants.get(&id)) else {
                 return Ok(());
             };
             let grant = known.grant.clone();
@@ -187,7 +207,8 @@ impl State {
         let (mut credit, mut open) = (picos(customer.account.credit), Vec::new());
         for grant in self.of(customer.id).filter(|grant| is_open(grant)) {
             let mut grant = grant.clone();
-            let is_over = grant.expires_at.is_some_and(|end| end <= now);
+            let is_over =
+                grant.kind != GrantKind::Plan && grant.expires_at.is_some_and(|end| end <= now);
             if grant.status == GrantStatus::Pending && grant.effective_at <= now {
                 grant.status = GrantStatus::Active;
                 credit = credit.saturating_add(picos(grant.amount));
@@ -202,7 +223,9 @@ impl State {
             }
             open.extend(Some(grant).filter(is_open));
         }
-        shown.grants = Grants::of(open);
+        let plans = self.stepped(customer.id, now, (&mut open, &mut credit));
+        open.retain(is_open);
+        shown.grants = Grants::of(open).and(plans);
         if let Ok(credit) = amount(credit) {
             shown.account.credit = credit;
         }
@@ -221,7 +244,8 @@ impl State {
     pub(super) fn check_one_more(&self, customer: CustomerId) -> Done<()> {
         let live = self
             .of(customer)
-            .filter(|grant| matches!(grant.status, GrantStatus::Pending | GrantStatus::Active));
+            .filter(|grant| matches!(grant.status, GrantStatus::Pending | GrantStatus::Active))
+            .filter(|grant| grant.kind != GrantKind::Plan);
         if live.count() < 32 {
             return Ok(());
         }
@@ -230,7 +254,12 @@ impl State {
         ))
     }
 
-    fn keep_grant(&mut self, grant: Grant, reference: GrantName, by: &str) -> GrantRecord {
+    pub(super) fn keep_grant(
+        &mut self,
+        grant: Grant,
+        reference: GrantName,
+        by: &str,
+    ) -> GrantRecord {
         let customer = grant.customer;
         let record = GrantRecord {
             reference,
@@ -271,21 +300,29 @@ impl State {
             let given = taken.saturating_sub(skipped).min(left);
             left = left.saturating_sub(given);
             if given > 0 {
-                back.push((number, part.grant, given));
+                back.push((number, part, given));
             }
         }
         let first = back.first().map_or(0, |(number, ..)| *number);
         let (mut parts, mut made) = (Vec::new(), Vec::new());
-        for (number, grant, given) in back {
+        for (number, part, given) in back {
             let number = u64::try_from(number.saturating_sub(first)).unwrap_or(u64::MAX);
-            let new = match grant {
+            self.count_in(&part.windows, 0, given.saturating_neg())?;
+            let new = match part.grant {
                 None => None,
                 Some(id) => self.give_to(credit, charge.customer, id, (number, given))?,
             };
-            parts.push((new.as_ref().map(|new| new.grant.id).or(grant), given));
+            parts.push(MoneyPart {
+                grant: new.as_ref().map(|new| new.grant.id).or(part.grant),
+                amount: amount(given)?,
+                windows: part.windows.clone(),
+            });
             made.extend(new);
         }
-        Ok((named(parts)?, made))
+        if parts.iter().all(|part| part.grant.is_none()) {
+            parts.clear();
+        }
+        Ok((parts, made))
     }
 
     /// Gives back to a grant, or to a new one for 30 days if it has ended: this one.
@@ -312,9 +349,9 @@ impl State {
             return Ok(None);
         }
         let new = GrantId::derived(credit.operation, number);
-        let ends = now.millis().saturating_add(DAY.saturating_mul(30));
+        let ends = self.lasts_until(customer, id);
         let grant = Grant {
-            expires_at: Some(Timestamp::from_millis(ends)),
+            expires_at: Some(ends),
             models: known.models,
             ..gift(customer, new, amount(given)?)
         };
@@ -390,7 +427,7 @@ impl State {
             let entry = self.enter(customer, after, entry)?;
             paid = Some(entry).filter(|entry| entry.kind == EntryKind::TopUp);
         }
-        self.write(customer, grant_act::grant(new, &made));
+        self.write(customer, grant_act::grant(&new.act, &made));
         if let Some(entry) = &paid {
             self.tell_of_top_up(entry);
         }
@@ -452,6 +489,7 @@ impl State {
         };
         let data = told(&voided, moved)?;
         self.tell(customer, operation, EventKind::GrantVoided, &data);
+        self.lose_period_of((customer, id), &of.act)?;
         self.tell_of_balance(customer, operation)?;
         self.grant_answer(id, false)
     }
@@ -470,36 +508,18 @@ impl State {
         })
     }
 
-    /// A page of grants, the newest first.
-    pub(super) fn grants_page(&self, query: &GrantQuery) -> Vec<GrantRecord> {
-        let wanted = |known: &&GrantRecord| {
-            let (grant, name) = (&known.grant, known.reference.0.as_deref());
-            query.customer.is_none_or(|of| of == grant.customer)
-                && query.id.is_none_or(|id| id == grant.id)
-                && query.status.is_none_or(|status| status == grant.status)
-                && (query.reference.as_deref())
-                    .is_none_or(|wanted| name.map(folded) == Some(folded(wanted)))
-                && query
-                    .after
-                    .is_none_or(|after| (known.created_at, grant.id) < after)
-        };
-        let mut found: Vec<GrantRecord> = self.grants.values().filter(wanted).cloned().collect();
-        found.sort_by_key(|known| Reverse((known.created_at, known.grant.id)));
-        found.truncate(query.limit);
-        found
-    }
-
-    pub(super) fn grants_by_age(&self) -> Vec<GrantRecord> {
-        let mut all: Vec<GrantRecord> = self.grants.values().cloned().collect();
-        all.sort_by_key(|known| (known.created_at, known.grant.id));
-        all
-    }
-
     /// Customers whose grants wait for something.
     pub(super) fn due_grants(&self, now: Timestamp) -> Vec<CustomerId> {
         let mut due: Vec<(i64, CustomerId)> = Vec::new();
         for customer in self.customers.keys() {
-            let since = self.of(*customer).filter_map(waits_since).min();
+            let of_plans = self
+                .subscriptions_of(*customer)
+                .filter_map(plans::waits_since);
+            let since = self
+                .of(*customer)
+                .filter_map(waits_since)
+                .chain(of_plans)
+                .min();
             due.extend(
                 since
                     .filter(|since| *since <= now.millis())
@@ -547,12 +567,12 @@ impl State {
 fn kind_of(grant: &Grant) -> EntryKind {
     match grant.kind {
         GrantKind::Paid => EntryKind::TopUp,
-        GrantKind::Promotional => EntryKind::Grant,
+        GrantKind::Promotional | GrantKind::Plan => EntryKind::Grant,
     }
 }
 
 /// Credit that nobody paid, for ever and everything.
-fn gift(customer: CustomerId, id: GrantId, given: Amount) -> Grant {
+pub(super) fn gift(customer: CustomerId, id: GrantId, given: Amount) -> Grant {
     Grant {
         id,
         customer,

@@ -38,7 +38,9 @@ impl State {
                 && open.family == new.family
                 && open.at == new.at;
             return if same {
-                let held = self.now_held(new.key, &new.slug, *day, *opened)?;
+                let parts = self.holds.get(&new.request).map(|held| held.parts.clone());
+                let parts = parts.unwrap_or_default();
+                let held = self.now_held(new.key, (&new.slug, *day), (*opened, &parts))?;
                 Ok(crate::Held { granted, ..held })
             } else {
                 Err(Refusal::OperationUsed(new.request))
@@ -52,9 +54,15 @@ impl State {
         }
         self.active(new.key, new.at)?;
         self.settle_grants(new.customer)?;
-        let (size, granted) = self.chosen(new.key, (&new.slug, today), 0, &new.ways)?;
-        let none = (0, &HeldParts::new());
-        let (parts, _) = self.resize(new.key, (&new.slug, today), none, size)?;
+        let before = self.windows.clone();
+        let none = self.begin_windows(new.customer, &new.slug, clock::now());
+        let chosen = self.chosen(new.key, (&new.slug, today), (0, &none), &new.ways);
+        if chosen.is_err() {
+            self.windows = before;
+            self.show_grants(new.customer);
+        }
+        let (size, granted) = chosen?;
+        let (parts, _) = self.resize(new.key, (&new.slug, today), (0, &none), size)?;
         let open = OpenHold {
             request: new.request,
             key: new.key,
@@ -71,10 +79,10 @@ impl State {
             moves: 0,
             day: today,
             checkpoint: None,
-            parts,
+            parts: parts.clone(),
         };
         self.holds.insert(new.request, held);
-        let held = self.now_held(new.key, &new.slug, today, amount(size)?)?;
+        let held = self.now_held(new.key, (&new.slug, today), (amount(size)?, &parts))?;
         Ok(crate::Held {
             granted: Some(granted),
             ..held
@@ -82,8 +90,13 @@ impl State {
     }
 
     /// What is held, and whether a cap binds.
-    fn now_held(&self, key: KeyId, slug: &str, day: UtcDay, size: Amount) -> Done<crate::Held> {
-        let free = self.takable(self.payer(key)?.id, slug);
+    fn now_held(
+        &self,
+        key: KeyId,
+        (slug, day): (&str, UtcDay),
+        (size, parts): (Amount, &HeldParts),
+    ) -> Done<crate::Held> {
+        let free = self.takable(self.payer(key)?.id, slug, parts);
         let left = self.room(key, slug, day, free);
         Ok(crate::Held {
             amount: size,
@@ -98,11 +111,11 @@ impl State {
         &self,
         key: KeyId,
         (slug, day): (&str, UtcDay),
-        now: i128,
+        (now, parts): (i128, &HeldParts),
         ways: &[HoldWay],
     ) -> Done<(i128, (usize, u64))> {
         let payer = self.payer(key)?;
-        let (free, account) = (self.takable(payer.id, slug), payer.account);
+        let (free, account) = (self.takable(payer.id, slug, parts), payer.account);
         let (mut left, mut held) = (free, picos(account.held));
         let tightest = self.tightest(key, slug, day);
         if let Some((_, capped)) = tightest
@@ -204,16 +217,16 @@ impl State {
                 NewSize::Ways(ways) => made(ways, now),
                 NewSize::Same | NewSize::Amount(_) => None,
             };
-            let held = self.now_held(key, &slug, day, now)?;
+            let held = self.now_held(key, (&slug, day), (now, &parts))?;
             return Ok(crate::Held { granted, ..held });
         }
-        let free = self.takable(customer, &slug);
+        let free = self.takable(customer, &slug, &parts);
         let mut granted = None;
         let size = match &moved.to {
             NewSize::Same => picos(now),
             NewSize::Ways(ways) => {
                 active?;
-                let (size, way) = self.chosen(key, (&slug, day), picos(now), ways)?;
+                let (size, way) = self.chosen(key, (&slug, day), (picos(now), &parts), ways)?;
                 granted = Some(way);
                 size
             }
@@ -231,7 +244,7 @@ impl State {
         let (parts, lost) = self.resize(key, (&slug, day), (picos(now), &parts), size)?;
         if let Some(held) = self.holds.get_mut(&request) {
             (held.open.amount, held.moves) = (amount(size)?, moved.number);
-            held.parts = parts;
+            held.parts = parts.clone();
             if let Some(used) = used {
                 held.open.used = used;
                 held.checkpoint.clone_from(&moved.checkpoint);
@@ -243,7 +256,7 @@ impl State {
             self.lose(customer, cause, lost)?;
             self.tell_of_balance(customer, cause)?;
         }
-        let held = self.now_held(key, &slug, day, amount(size)?)?;
+        let held = self.now_held(key, (&slug, day), (amount(size)?, &parts))?;
         Ok(crate::Held { granted, ..held })
     }
 
@@ -259,7 +272,7 @@ impl State {
         Ok(EndedHold {
             charge: amount(picos(entry.amount).saturating_neg())?,
             loss: bill.loss,
-            remaining: self.remaining(key, &bill.slug)?,
+            remaining: self.remaining(key, &bill.slug, &HeldParts::ended(entry))?,
         })
     }
 
@@ -280,6 +293,7 @@ impl State {
         if bill.check_facts().is_err() {
             (bill.exposure, bill.cost) = (counted.exposure, counted.cost);
             bill.facts = counted.facts;
+            (bill.provider_cost, bill.cost_source) = (counted.provider_cost, counted.cost_source);
         }
         self.finish(&Finish { bill, ..refused })
     }
@@ -297,7 +311,7 @@ impl State {
             let text = format!("a cost of {cost} for one request is implausible");
             return Err(Refusal::Limit(text));
         }
-        let free = self.takable(customer, &hold.slug);
+        let free = self.takable(customer, &hold.slug, &held.parts);
         let beyond = self.room(hold.key, &hold.slug, day, free);
         let payable = picos(hold.amount).saturating_add(beyond);
         let charge = picos(cost).min(payable);
@@ -320,7 +334,8 @@ impl State {
             picos(hold.amount).saturating_neg(),
         )?;
         let reached = self.reached(hold.key, &hold.slug, day)?;
-        let (parts, lost) = self.charge(customer, held, charge)?;
+        let (parts, lost, low) = self.charge(customer, held, charge)?;
+        let owed = self.customer(customer)?.claim.is_positive();
         let mut entry = JournalEntry {
             operation: finish.request,
             parts,
@@ -336,14 +351,19 @@ impl State {
         }
         self.enter(customer, after, entry)?;
         self.holds.remove(&finish.request);
+        let remaining = self.remaining(hold.key, &hold.slug, &held.parts)?;
         self.lose(customer, finish.request, lost)?;
         self.tell_of_caps(customer, finish.request, reached);
+        self.tell_of_low(customer, finish.request, low);
         self.collect(customer, finish.request, finish.at)?;
         self.tell_of_balance(customer, finish.request)?;
         Ok(EndedHold {
             charge: amount(charge)?,
             loss,
-            remaining: self.remaining(hold.key, &hold.slug)?,
+            remaining: match owed {
+                true => self.remaining(hold.key, &hold.slug, &held.parts)?,
+                false => remaining,
+            },
         })
     }
 

@@ -14,6 +14,9 @@ mod holds;
 mod keys;
 mod operations;
 mod pages;
+mod plan_acts;
+mod plan_money;
+mod plans;
 mod reservations;
 mod sources;
 pub mod statements;
@@ -21,6 +24,7 @@ mod sums;
 mod taught;
 mod tokens;
 mod vouchers;
+mod windows;
 mod wishes;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -33,11 +37,12 @@ use crate::batch::outcome::Outcome;
 use crate::rule::watch::CustomerWatch;
 use crate::{
     Addressees, Amount, Asker, AuditRecord, Bill, Customer, CustomerBy, CustomerId, CustomerQuery,
-    EntryQuery, Event, FilesAct, Finish, GrantId, GrantQuery, GrantRecord, HouseAct, JournalEntry,
-    Key, KeyId, KeyQuery, KeyRecord, KnownWebhook, Ledger, LedgerError, Lot, LotId, MarginQuery,
-    Margins, OpenHold, OperationId, OwnCost, Payment, PersonalData, PublishedSlug, Scope,
-    SecretHash, Session, SlugHour, SlugUse, Taught, Timestamp, Token, TokenDay, TokenId, Totals,
-    UsageRow, UtcDay, VerifyReport, WebhookId, WholeRows, WholeTable,
+    CustomerStatus, EntryQuery, Event, FilesAct, Finish, GrantId, GrantQuery, GrantRecord,
+    HouseAct, JournalEntry, Key, KeyId, KeyQuery, KeyRecord, KnownWebhook, Ledger, LedgerError,
+    ListedCustomer, Lot, LotId, MarginQuery, Margins, OpenHold, OperationId, OwnCost, Payment,
+    PersonalData, PlanWindow, PublishedSlug, Scope, SecretHash, Session, SlugHour, SlugUse,
+    Subscription, SubscriptionId, Taught, Timestamp, Token, TokenDay, TokenId, Totals, UsageRow,
+    UtcDay, VerifyReport, WebhookId, WholeRows, WholeTable, WindowId,
 };
 
 /// A ledger in memory.
@@ -83,6 +88,9 @@ struct State {
     caps: BTreeMap<Scope, Vec<caps::Capped>>,
     /// All that were ever given.
     grants: BTreeMap<GrantId, GrantRecord>,
+    /// All that were ever made.
+    subscriptions: BTreeMap<SubscriptionId, Subscription>,
+    windows: BTreeMap<WindowId, PlanWindow>,
     holds: BTreeMap<OperationId, Held>,
     entries: Vec<JournalEntry>,
     audit: Vec<AuditRecord>,
@@ -174,7 +182,7 @@ impl State {
             held: sum(&mut self.customers.values().map(|of| of.account.held)),
             loss: sum(&mut bills().map(|bill| bill.loss)),
             exposure: sum(&mut bills().map(|bill| bill.exposure)),
-            cost: sum(&mut bills().filter_map(|bill| bill.cost)),
+            cost: sum(&mut bills().filter_map(|bill| bill.own_cost())),
         }
     }
 
@@ -205,6 +213,7 @@ impl State {
             }
             report.faults.extend(self.unsound_claim(*id));
             report.faults.extend(self.unsound_grants(*id));
+            report.faults.extend(self.unsound_windows(*id));
         }
         report
     }
@@ -287,8 +296,24 @@ impl Ledger for MemoryLedger {
             WholeTable::Token => WholeRows::Token(state.tokens_by_age()),
             WholeTable::Lot => WholeRows::Lot(state.lots_by_age()),
             WholeTable::GrantRecord => WholeRows::GrantRecord(state.grants_by_age()),
+            WholeTable::Subscription => {
+                WholeRows::Subscription(state.subscriptions.values().cloned().collect())
+            }
             WholeTable::Reservation => {
                 WholeRows::Reservation(state.reserved.all.values().cloned().collect())
+            }
+            WholeTable::ListedCustomer => {
+                let open = (state.customers.values())
+                    .filter(|customer| customer.status != CustomerStatus::Closed);
+                let listed = open.filter_map(|customer| {
+                    let price_list = customer.settings.price_list.clone()?;
+                    let customer = customer.id;
+                    Some(ListedCustomer {
+                        customer,
+                        price_list,
+                    })
+                });
+                WholeRows::ListedCustomer(listed.collect())
             }
         })
     }

@@ -82,6 +82,7 @@ impl State {
             Operation::Redeem(new) => self.redeem(new)?.into(),
             Operation::Grant(new) => self.grant(new)?.into(),
             Operation::VoidGrant(of) => self.void_grant(of)?.into(),
+            Operation::ChangePlan(change) => self.change_plan(change)?.into(),
             Operation::SettleGrants(of) => {
                 self.settle_grants(of.customer)?;
                 Outcome::Done

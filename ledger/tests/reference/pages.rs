@@ -1,9 +1,39 @@
 //! Pages of the reference store: customers, keys and entries.
 
+use std::cmp::Reverse;
+
 use super::State;
-use crate::{Customer, CustomerQuery, EntryQuery, JournalEntry, Key, KeyQuery};
+use crate::value::reference::folded;
+use crate::{
+    Customer, CustomerQuery, EntryQuery, GrantQuery, GrantRecord, JournalEntry, Key, KeyQuery,
+};
 
 impl State {
+    /// A page of grants, the newest first.
+    pub(super) fn grants_page(&self, query: &GrantQuery) -> Vec<GrantRecord> {
+        let wanted = |known: &&GrantRecord| {
+            let (grant, name) = (&known.grant, known.reference.0.as_deref());
+            query.customer.is_none_or(|of| of == grant.customer)
+                && query.id.is_none_or(|id| id == grant.id)
+                && query.status.is_none_or(|status| status == grant.status)
+                && (query.reference.as_deref())
+                    .is_none_or(|wanted| name.map(folded) == Some(folded(wanted)))
+                && query
+                    .after
+                    .is_none_or(|after| (known.created_at, grant.id) < after)
+        };
+        let mut found: Vec<GrantRecord> = self.grants.values().filter(wanted).cloned().collect();
+        found.sort_by_key(|known| Reverse((known.created_at, known.grant.id)));
+        found.truncate(query.limit);
+        found
+    }
+
+    pub(super) fn grants_by_age(&self) -> Vec<GrantRecord> {
+        let mut all: Vec<GrantRecord> = self.grants.values().cloned().collect();
+        all.sort_by_key(|known| (known.created_at, known.grant.id));
+        all
+    }
+
     pub(super) fn list_customers(&self, query: &CustomerQuery) -> Vec<Customer> {
         let mut found: Vec<&Customer> = self.customers.values().collect();
         let place = |customer: &Customer| query.order.place_of_customer(customer);

@@ -103,14 +103,27 @@ impl State {
     pub(super) fn margins(&self, query: MarginQuery) -> Margins {
         let (first, last) = query.hours();
         let mut sums = Summing::new(query);
-        for ((hour, key, _, target, served), row) in &self.rollup((first, last)) {
-            let name = match query.by {
-                MarginBy::Class => served.class().unwrap_or("standard"),
-                _ => target,
+        for ((hour, key, slug, target, served), row) in &self.rollup((first, last)) {
+            let provider = target.split('/').next().unwrap_or_default();
+            let (number, text) = match query.by {
+                MarginBy::Key => (*key, String::new()),
+                MarginBy::Customer => (self.payer_of(*key), String::new()),
+                MarginBy::Day => (hour.div_euclid(24), String::new()),
+                MarginBy::Slug => (0, slug.clone()),
+                MarginBy::Target => (0, target.clone()),
+                MarginBy::Provider => (0, provider.to_owned()),
+                MarginBy::Account if served.account.is_empty() => (0, provider.to_owned()),
+                MarginBy::Account => (0, format!("{provider}/{}", served.account)),
+                MarginBy::Class => (0, served.class().unwrap_or("standard").to_owned()),
             };
-            sums.add(*key, *hour, name, row);
+            sums.add(number, &text, row);
         }
         sums.finish(self.own_costs(first, last))
+    }
+
+    fn payer_of(&self, key: i64) -> i64 {
+        let key = KeyId::from_i64(key).and_then(|key| self.keys.get(&key));
+        key.map_or(0, |key| key.belongs_to.to_i64())
     }
 
     pub(super) fn own_costs(&self, first: i64, last: i64) -> Vec<OwnCost> {

@@ -8,8 +8,8 @@ use crate::book::house_act::{self, HouseSubject};
 use crate::{
     Act, Amount, Answered, ApiAnswer, Asked, Asker, AuditRecord, Change, CreditKind, CustomerAct,
     CustomerEdit, CustomerId, CustomerStatus, DailyBound, DailyReached, HouseAct, KeyId,
-    Membership, NewToken, Once, OperationId, Refusal, Said, Scope, SecretHash, Timestamp, Token,
-    TokenDay, TokenId, TokenRole, UtcDay, clock,
+    Membership, NewToken, Once, OperationId, PlanAct, Refusal, Said, Scope, SecretHash, Timestamp,
+    Token, TokenDay, TokenId, TokenRole, UtcDay, clock,
 };
 
 /// A day in milliseconds.
@@ -138,6 +138,7 @@ impl State {
                 | Operation::CreateCustomer(_)
                 | Operation::Enrol(_)
                 | Operation::ChangeCustomer(_)
+                | Operation::ChangePlan(_)
                 | Operation::Move(_)
                 | Operation::Pay(_)
                 | Operation::PayFirst(_)
@@ -225,6 +226,7 @@ impl State {
     fn check_sale(&self, token: TokenId, operation: &Operation) -> Done<()> {
         let not_with_money = "a token that sells books payments, not credit with a key";
         let own_payments = "this token reverses only payments that it booked itself";
+        let not_with_list = "a token that sells gives nobody a price list";
         match operation {
             Operation::Credit(credit) if credit.kind == CreditKind::TopUp => {
                 let customer = match credit.to {
@@ -233,13 +235,21 @@ impl State {
                 };
                 self.check_served(customer)
             }
+            Operation::CreateCustomer(new) if new.settings.price_list.is_some() => {
+                Err(not_allowed(not_with_list))
+            }
             Operation::Pay(_)
             | Operation::PayFirst(_)
             | Operation::CreateCustomer(_)
             | Operation::Reserve(_)
             | Operation::EndReservation(_)
             | Operation::Visit(_) => Ok(()),
-            Operation::Enrol(both) if both.key.first_credit.is_none() => Ok(()),
+            Operation::Enrol(both) if both.key.first_credit.is_none() => {
+                match both.customer.settings.price_list {
+                    None => Ok(()),
+                    Some(_) => Err(not_allowed(not_with_list)),
+                }
+            }
             Operation::Enrol(_) => Err(not_allowed(not_with_money)),
             Operation::Create(new) => {
                 if new.first_credit.is_some() {
@@ -289,6 +299,18 @@ impl State {
                 ) =>
             {
                 self.check_agreed(change.customer, token)
+            }
+            Operation::ChangePlan(change)
+                if matches!(
+                    change.change,
+                    PlanAct::End | PlanAct::Change { at_once: false, .. }
+                ) =>
+            {
+                let of = self.subscriptions.get(&change.subscription);
+                if of.is_none_or(|of| of.state.token == Some(token)) {
+                    return Ok(());
+                }
+                Err(not_allowed("this token did not sell this subscription"))
             }
             Operation::Change(_) => Err(not_allowed(
                 "a token that sells reissues unused keys that it made, and changes nothing else of keys",

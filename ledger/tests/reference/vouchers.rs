@@ -78,6 +78,17 @@ impl State {
             let text = "a customer can redeem only one voucher of this kind";
             return Err(not_applicable(text));
         }
+        if let Some(terms) = &lot.plan {
+            let name = format!("voucher:{of}-{number}");
+            let entry = self.redeem_plan((customer, &new.act), terms, &name)?;
+            self.use_up(new, (of, number), &entry);
+            return Ok(Posted {
+                entry,
+                customer: self.customer(customer)?.clone(),
+                key: None,
+                repeated: false,
+            });
+        }
         if lot.kind == GrantKind::Promotional {
             let entry = self.redeem_as_grant(new, customer, (&lot, number))?;
             self.use_up(new, (of, number), &entry);

@@ -84,7 +84,7 @@ impl writing::AnswerEncoder for Encoder {
         self.close(out);
         let reason = reason(stop, &self.memo);
         self.chunk("{}", &format!("\"{reason}\""), out);
-        if wish.chunk || wish.cost.is_some() {
+        if wish.chunk {
             let usage = usage_json(usage, wish.cost);
             out.extend(sse::data(&format!(
                 r#"{{{},"choices":[],"usage":{usage}}}"#,

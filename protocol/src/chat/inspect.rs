@@ -121,7 +121,7 @@ fn stream_options(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), 
         }
         Ok(())
     })?;
-    seen.asks_usage = asks;
+    seen.asks_usage |= asks;
     seen.places.stream_options = Some(start..cursor.at());
     Ok(())
 }

@@ -45,6 +45,8 @@ const NAMES: &UsageNames = &[
     ("",                             "cost",                        UsageSlot::Cost),
     ("cost",                         "total_cost",                  UsageSlot::Cost),
     ("",                             "cost_in_usd_ticks",           UsageSlot::CostTicks),
+    ("cost_details",                 "upstream_inference_cost",     UsageSlot::CostBehind),
+    ("",                             "is_byok",                     UsageSlot::IsByok),
 ];
 
 /// The content of one chunk or one whole answer.

@@ -57,7 +57,7 @@ impl crate::EndWriter for Writer {
             }
             delta(index, "{}", r#""length""#);
         }
-        if wish.chunk || wish.cost.is_some() {
+        if wish.chunk {
             out.extend(self.chunk(answer, "[]", Some(&usage_json(usage, wish.cost))));
         }
         out.extend(sse::data("[DONE]"));
@@ -71,9 +71,6 @@ impl crate::EndWriter for Writer {
         usage: &ReportedUsage,
         wish: UsageWish<'_>,
     ) -> Vec<Bytes> {
-        if !wish.chunk && wish.cost.is_none() {
-            return last;
-        }
         let (mut out, mut end) = (Vec::new(), None);
         for frame in last.into_iter().map(Frame::new) {
             match frame.data() {
@@ -86,8 +83,10 @@ impl crate::EndWriter for Writer {
                 None => out.push(frame.into_raw()),
             }
         }
-        let usage = usage_json(usage, wish.cost);
-        out.push(Bytes::from(self.chunk(answer, "[]", Some(&usage))));
+        if wish.chunk {
+            let usage = usage_json(usage, wish.cost);
+            out.push(Bytes::from(self.chunk(answer, "[]", Some(&usage))));
+        }
         out.extend(end);
         out
     }

@@ -28,6 +28,8 @@ const NAMES: &UsageNames = &[
     ("",                      "cost",                        UsageSlot::Cost),
     ("cost",                  "total_cost",                  UsageSlot::Cost),
     ("",                      "cost_in_usd_ticks",           UsageSlot::CostTicks),
+    ("cost_details",          "upstream_inference_cost",     UsageSlot::CostBehind),
+    ("",                      "is_byok",                     UsageSlot::IsByok),
     ("output_tokens_details", "reasoning_tokens",            UsageSlot::Reasoning),
     ("output_tokens_details", "thinking_tokens",             UsageSlot::Reasoning),
 ];

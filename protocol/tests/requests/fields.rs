@@ -360,16 +360,20 @@ fn wishes_are_seen() {
         .expect("good")
         .one_hour_cache
     );
-    assert!(
-        with(Family::Chat, "usage", json!({"include": true}))
-            .expect("good")
-            .asks_cost
-    );
-    assert!(
-        !with(Family::Responses, "usage", json!({"include": false}))
-            .expect("good")
-            .asks_cost
-    );
+    for (family, wish, shows, asks) in [
+        (Family::Chat, json!({"include": true}), true, true),
+        (Family::Chat, json!({"include": null}), true, false),
+        (Family::Chat, json!(null), true, false),
+        (Family::Chat, json!({"include": false}), false, false),
+        (Family::Responses, json!({}), true, false),
+        (Family::Responses, json!({"include": false}), false, false),
+    ] {
+        let seen = with(family, "usage", wish.clone()).expect("good");
+        let read = (seen.shows_cost(family), seen.asks_usage);
+        assert_eq!(read, (shows, asks), "{family:?} {wish}");
+    }
+    let native = with(Family::Messages, "system", json!("hi")).expect("good");
+    assert!(!native.shows_cost(Family::Messages));
     let thinking = with(
         Family::Messages,
         "thinking",

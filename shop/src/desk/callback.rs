@@ -11,7 +11,7 @@ use salvo::prelude::{Depot, Request, Response};
 
 use super::ShopDesk;
 use crate::answer;
-use crate::booking::{self, Booking};
+use crate::booking::{self, Booking, plans};
 use crate::lookups::KnownCheckout;
 use crate::processor::{BadMessage, FoundCheckout, ProcessorMessage};
 use crate::signature;
@@ -66,6 +66,10 @@ impl ShopDesk {
                 tracing::warn!(text, "a callback has to come again");
                 (StatusCode::SERVICE_UNAVAILABLE, text)
             }
+            Booking::Odd(text) => {
+                tracing::error!(text, "somebody has to look at what a callback tells");
+                (StatusCode::OK, text)
+            }
             Booking::Wrong(text) => {
                 tracing::error!(text, "a callback needs somebody to look at it");
                 (StatusCode::UNPROCESSABLE_ENTITY, text)
@@ -83,6 +87,7 @@ impl ShopDesk {
                     let found = FoundCheckout {
                         checkout: paid.checkout,
                         payment: Some(paid.reference),
+                        subscription: None,
                     };
                     self.lookups
                         .note(&paid.id, KnownCheckout::Found(Box::new(found)));
@@ -92,6 +97,11 @@ impl ShopDesk {
             ProcessorMessage::PaidAgain(paid) => {
                 booking::book_again(&self.api, &self.id, &paid).await
             }
+            ProcessorMessage::Period(period) => {
+                self.reservations.ended(&period.paid.checkout);
+                plans::renew(&self.api, &self.id, &period).await
+            }
+            ProcessorMessage::Subscription(news) => plans::follow(&self.api, &self.id, &news).await,
             ProcessorMessage::Waiting(checkout) => {
                 self.reservations.ended(&checkout);
                 booking::wait_for(&self.api, &checkout).await
@@ -101,6 +111,7 @@ impl ShopDesk {
                 booking::give_up(&self.api, &checkout).await
             }
             ProcessorMessage::Back(back) => booking::take_back(&self.api, &back).await,
+            ProcessorMessage::Odd(what) => Booking::Odd(what),
             ProcessorMessage::Nothing(why) => Booking::Done(why),
         }
     }

@@ -12,6 +12,7 @@ use crate::answer;
 use crate::buyer::Buyer;
 use crate::checkout::{ADDRESS, Checkout, MOST_AGAIN, NAME};
 use crate::gateway::{ApiFailure, ReservedCredit, ReservedFor};
+use crate::plan_row::PlanRow;
 use crate::processor::Ways;
 use crate::receipts;
 use crate::reservation::{CHECKOUT, CheckoutTurn, LiveCheckout};
@@ -27,6 +28,8 @@ enum NotBegun {
     SoldOut(Option<Timestamp>),
     /// The customer cannot be topped up.
     NotThisCustomer,
+    /// It has this plan, and would pay for it twice.
+    HasPlan,
     Gateway(ApiFailure),
     Processor(String),
 }
@@ -40,8 +43,10 @@ impl ShopDesk {
         depot: &Depot,
         res: &mut Response,
     ) {
+        let on_sale = self.on_sale().await;
+        let plans = &*on_sale.plans;
         let asked = own_form(req, form).and_then(|buyer| {
-            self.asked(req, &buyer, form)
+            self.asked(req, &buyer, form, plans)
                 .map(|checkout| (buyer, checkout))
         });
         let (buyer, checkout) = match asked {
@@ -58,7 +63,7 @@ impl ShopDesk {
         let is_known = buyer.has_paid(req, &self.secret).is_some();
         let visit = Visit::of(depot).filter(|_| !is_known);
         let peer = visit.and_then(|visit| visit.sender.peer());
-        match self.begin(&buyer, peer, checkout).await {
+        match self.begin(&buyer, peer, (checkout, plans)).await {
             Ok(page) => answer::page(res, StatusCode::OK, self.seller().onward(&page)),
             Err(why) => self.not_begun(res, why),
         }
@@ -97,6 +102,11 @@ impl ShopDesk {
                 "This customer cannot be topped up at the moment. Check the id, or ask the seller."
                     .to_owned(),
             ),
+            NotBegun::HasPlan => (
+                "You have this plan",
+                "It is renewed by the card that was given. Nothing was charged; the prices page leads to its card and its end."
+                    .to_owned(),
+            ),
         };
         let page = self.seller().notice(title, &text);
         answer::page(res, StatusCode::CONFLICT, page);
@@ -107,12 +117,12 @@ impl ShopDesk {
         &self,
         buyer: &Buyer,
         peer: Option<IpAddr>,
-        checkout: Checkout,
+        asked: (Checkout, &[PlanRow]),
     ) -> Result<String, NotBegun> {
         let mark = buyer.mark();
         let turn = self.reservations.turn(&mark, peer).await;
         let mut turn = turn.map_err(NotBegun::Neighbour)?;
-        let begun = self.begin_in_turn(&mut turn, buyer, checkout).await;
+        let begun = self.begin_in_turn(&mut turn, buyer, asked).await;
         if turn.is_none() {
             self.reservations.end(&mark);
         }
@@ -123,7 +133,7 @@ impl ShopDesk {
         &self,
         turn: &mut CheckoutTurn,
         buyer: &Buyer,
-        mut checkout: Checkout,
+        (mut checkout, plans): (Checkout, &[PlanRow]),
     ) -> Result<String, NotBegun> {
         let (form, now) = (checkout.idempotency_key(), clock::now());
         turn.take_if(|live| live.reservation.until <= now);
@@ -144,7 +154,7 @@ impl ShopDesk {
             return Err(NotBegun::SoldOut(None));
         };
         checkout.reservation = Some(live.reservation.id.clone());
-        let ways = self.ways(buyer, &checkout, live.reservation.until);
+        let ways = self.ways(buyer, (&checkout, plans), live.reservation.until);
         let open = self.processor.begin(&checkout, &ways).await;
         let open = open.map_err(|away| NotBegun::Processor(away.0))?;
         live.id = Some(open.id);
@@ -174,6 +184,7 @@ impl ShopDesk {
         let of = ReservedFor {
             credit: checkout.offer.credit,
             customer: checkout.customer,
+            plan: checkout.offer.plan.as_deref(),
             goes_on: None,
         };
         let until = Timestamp::from_millis(now.millis().saturating_add(CHECKOUT));
@@ -186,6 +197,7 @@ impl ShopDesk {
                     serde_json::from_value(free).unwrap_or_default(),
                 ))
             }
+            Err(ApiFailure::Refused(_, code, ..)) if code == "has_plan" => Err(NotBegun::HasPlan),
             Err(ApiFailure::Refused(..)) if checkout.customer.is_some() => {
                 Err(NotBegun::NotThisCustomer)
             }
@@ -193,29 +205,43 @@ impl ShopDesk {
         }
     }
 
-    fn ways(&self, buyer: &Buyer, checkout: &Checkout, until: Timestamp) -> Ways {
+    fn ways(
+        &self,
+        buyer: &Buyer,
+        (checkout, plans): (&Checkout, &[PlanRow]),
+        until: Timestamp,
+    ) -> Ways {
         let shop = &self.public_url;
+        let name = checkout.offer.plan.as_ref();
+        let plan = name.and_then(|name| plans.iter().find(|plan| plan.name == *name));
+        let what = plan.map_or_else(
+            || format!("{} USD of credit", checkout.offer.credit),
+            |plan| plan.title.clone(),
+        );
         Ways {
             paid: format!("{shop}/bought?paid={}&checkout=", buyer.paid(&self.secret)),
             left: match checkout.customer {
                 Some(customer) => format!("{shop}/?customer={customer}"),
                 None => format!("{shop}/"),
             },
-            what: format!(
-                "{} USD of credit at {}",
-                checkout.offer.credit,
-                self.front().name
-            ),
+            what: format!("{what} at {}", self.front().name),
+            every: plan.map(|plan| plan.terms.period),
             closes_at: (until.millis() / 1_000).saturating_add(LONGER),
         }
     }
 
     /// What the form of the price page asks for.
-    fn asked(&self, req: &Request, buyer: &Buyer, form: &FormFields) -> Result<Checkout, String> {
+    fn asked(
+        &self,
+        req: &Request,
+        buyer: &Buyer,
+        form: &FormFields,
+        plans: &[PlanRow],
+    ) -> Result<Checkout, String> {
         let field = |name: &str| form.text(name).trim().to_owned();
-        let front = self.front();
+        let front = self.front().with(plans);
         let offer = front.offer(&field("offer"));
-        let offer = offer.ok_or("Choose how much credit you want: this offer is not there.")?;
+        let offer = offer.ok_or("Choose what you want: this offer is not there.")?;
         let customer = match field("customer").as_str() {
             "" => None,
             id => Some(
@@ -229,9 +255,14 @@ impl ShopDesk {
             "" => None,
             _ => Some(agreed(&field("per_month"))?),
         };
+        if again.is_some() && offer.plan.is_some() {
+            return Err(
+                "A plan is renewed by itself: choose credit, or no automatic top-up.".to_owned(),
+            );
+        }
         let owns = |customer| buyer.owns(req.headers(), customer, &self.secret);
-        if again.is_some() && !customer.is_none_or(owns) {
-            return Err("Only its owner can store a card for a customer: open this page from the dashboard.".to_owned());
+        if (again.is_some() || offer.plan.is_some()) && !customer.is_none_or(owns) {
+            return Err("Only its owner can store a card or buy a plan for a customer: open this page from the dashboard.".to_owned());
         }
         let once = field("once");
         if once.is_empty() || once.len() > 64 || !once.bytes().all(|byte| byte.is_ascii_hexdigit())

@@ -1,15 +1,17 @@
 //! What a buyer comes back to: the page of a purchase, its key and its receipt.
 
 use farebox_door::FormFields;
-use farebox_ledger::{CustomerId, clock};
+use farebox_ledger::{CustomerId, Timestamp, clock};
 use salvo::http::StatusCode;
 use salvo::prelude::{Depot, Request, Response};
 
 use super::{ShopDesk, own_form};
 use crate::answer;
-use crate::buyer::Buyer;
+use crate::buyer::{Buyer, OWNER_LIFETIME};
 use crate::currency;
 use crate::gateway::ApiFailure;
+use crate::gateway::plans::OwnPlan;
+use crate::gateway::wishes::VisitOfOwner;
 use crate::lookups::KnownCheckout;
 use crate::pages::PurchasePage;
 use crate::processor::FoundCheckout;
@@ -20,7 +22,7 @@ pub(super) struct OwnPurchase {
     found: FoundCheckout,
     reference: String,
     pub(super) customer: CustomerId,
-    buyer: Buyer,
+    pub(super) buyer: Buyer,
     id: String,
 }
 
@@ -34,13 +36,38 @@ enum NotLookedUp {
 }
 
 impl ShopDesk {
+    /// What whoever made a purchase has of plans, who owns the customer that it made from now on.
+    async fn plans_after(
+        &self,
+        req: &Request,
+        own: &OwnPurchase,
+        res: &mut Response,
+    ) -> Vec<OwnPlan> {
+        let customer = own.customer;
+        let is_made = own.has_key()
+            && (self.api.has_made(own.external(), customer).await).unwrap_or_default();
+        if is_made {
+            let until = i64::from(OWNER_LIFETIME).saturating_mul(1_000);
+            let until = Timestamp::from_millis(clock::now().millis().saturating_add(until));
+            let visit = VisitOfOwner { customer, until };
+            answer::cookie(res, &own.buyer.owner_cookie(&visit, &self.secret));
+        }
+        if is_made || own.buyer.owns(req.headers(), customer, &self.secret) {
+            self.plans_of(customer).await
+        } else {
+            Vec::new()
+        }
+    }
+
     /// The page of a purchase.
     pub(super) async fn bought(&self, req: &Request, depot: &Depot, res: &mut Response) {
         let id = req.query::<String>("checkout").unwrap_or_default();
         let Some(own) = self.own_purchase(req, depot, res, id).await else {
             return;
         };
+        let has = self.plans_after(req, &own, res).await;
         let offer = &own.found.checkout.offer;
+        let on_sale = self.on_sale().await;
         let page = PurchasePage {
             reference: &own.reference,
             checkout: &own.id,
@@ -49,7 +76,14 @@ impl ShopDesk {
             has_key: own.has_key(),
             again: own.has_key() && own.found.checkout.again.is_some(),
             paid: currency::shown(&own.found.checkout.currency, offer.price),
-            credit: offer.credit.to_string(),
+            what: match &offer.plan {
+                Some(name) => {
+                    let plan = on_sale.plans.iter().find(|plan| plan.name == *name);
+                    format!("{} was", plan.map_or(name, |plan| &plan.title))
+                }
+                None => format!("{} USD of credit were", offer.credit),
+            },
+            has: &has,
         };
         answer::page(res, StatusCode::OK, self.seller().purchase(&page));
     }
@@ -180,12 +214,14 @@ impl ShopDesk {
             return answer::page(res, StatusCode::CONFLICT, page);
         }
         let fresh = hex::encode(clock::random::<16>());
-        let made = self.api.first_key(own.customer, &own.reference, &fresh);
+        let made = self.api.first_key(own.customer, own.external(), &fresh);
         match made.await {
             Ok(Some((_, secret))) => {
                 let back = format!("/bought?checkout={}", own.id);
                 let model = self.first_model().await;
-                let page = (self.seller()).key(&secret, own.customer, &back, model.as_deref());
+                let has = self.plans_after(req, &own, res).await;
+                let has = (&*has, &*own.buyer.proof());
+                let page = (self.seller()).key(&secret, own.customer, &back, model.as_deref(), has);
                 answer::page(res, StatusCode::OK, page);
             }
             Ok(None) => {
@@ -224,6 +260,12 @@ impl ShopDesk {
 }
 
 impl OwnPurchase {
+    /// The external id of the customer that it made, if it made one.
+    pub(super) fn external(&self) -> &str {
+        let subscription = self.found.subscription.as_deref();
+        subscription.unwrap_or(&self.reference)
+    }
+
     /// A top-up that named a customer brings no key; one whose customer was not there made its own.
     pub(super) fn has_key(&self) -> bool {
         self.found.checkout.customer != Some(self.customer)

@@ -1,4 +1,4 @@
-//! Automatic top-ups, as the gateway asks for them: the rule of a customer, its wishes, and what became of each.
+//! What the gateway asks of the shop: automatic top-ups, with the rule of a customer and what became of each wish, and ends of plans.
 
 use farebox_ledger::{Amount, CustomerId, Timestamp, clock};
 use reqwest::Method;
@@ -13,6 +13,19 @@ pub(crate) struct Wish {
     pub(crate) reference: String,
     /// Afterwards nobody waits for it.
     pub(crate) until: Timestamp,
+}
+
+/// What an event asks of the shop.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(tag = "type", content = "data")]
+pub(crate) enum ShopWish {
+    #[serde(rename = "top_up.wanted")]
+    TopUp(Wish),
+    #[serde(rename = "plan.end_wanted")]
+    PlanEnd {
+        /// What the processor that renews it calls the subscription; none if nobody does.
+        processor: Option<String>,
+    },
 }
 
 /// A wish as it stands now.
@@ -42,10 +55,12 @@ struct WishEvents {
     next_cursor: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct WishEvent {
-    id: String,
-    data: Wish,
+/// An event that asks something of the shop.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct WishEvent {
+    pub(crate) id: String,
+    #[serde(flatten)]
+    pub(crate) asks: ShopWish,
 }
 
 /// Whoever came by a link of the dashboard.
@@ -56,14 +71,15 @@ pub(crate) struct VisitOfOwner {
 }
 
 impl GatewayApi {
-    /// Wishes after an event, where to go on, and whether there are more.
+    /// Wishes of a type after an event, where to go on, and whether there are more.
     pub(crate) async fn wishes(
         &self,
+        kind: &str,
         after: Option<&str>,
-    ) -> Result<(Vec<Wish>, Option<String>, bool), ApiFailure> {
+    ) -> Result<(Vec<WishEvent>, Option<String>, bool), ApiFailure> {
         let mut url = self.url(&["events"])?;
         url.query_pairs_mut()
-            .append_pair("type", "top_up.wanted")
+            .append_pair("type", kind)
             .append_pair("limit", "200");
         if let Some(after) = after {
             url.query_pairs_mut().append_pair("after", after);
@@ -71,8 +87,7 @@ impl GatewayApi {
         let page: WishEvents = self.get(url).await?;
         let last = page.data.last().map(|event| event.id.clone());
         let next = page.next_cursor.or(last).or(after.map(str::to_owned));
-        let wishes = page.data.into_iter().map(|event| event.data);
-        Ok((wishes.collect(), next, page.has_more))
+        Ok((page.data, next, page.has_more))
     }
 
     /// A wish as it stands now; `None` if no rule of this shop asks for it.

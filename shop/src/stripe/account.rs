@@ -4,7 +4,7 @@ use farebox_toml::{Code, Diagnostic};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::{EVENTS, Stripe, StripeList, VERSION, answered};
+use super::{EVENTS, EVENTS_OF_PLANS, Stripe, StripeList, VERSION, answered};
 use crate::processor::Unavailable;
 
 #[derive(Deserialize)]
@@ -22,7 +22,11 @@ struct StripeEndpoint {
 }
 
 /// Asks for the account and its endpoints.
-pub(super) async fn findings(stripe: &Stripe, public_url: &str) -> Vec<Diagnostic> {
+pub(super) async fn findings(
+    stripe: &Stripe,
+    public_url: &str,
+    has_plans: bool,
+) -> Vec<Diagnostic> {
     let account = ask::<StripeAccount>(stripe, "account", "").await;
     let endpoints: Result<Option<StripeList<StripeEndpoint>>, _> =
         ask(stripe, "webhook_endpoints", "limit=100").await;
@@ -39,6 +43,7 @@ pub(super) async fn findings(stripe: &Stripe, public_url: &str) -> Vec<Diagnosti
         Ok(listed) => of_endpoints(
             &listed.map_or_else(Vec::new, |listed| listed.data),
             public_url,
+            &events(has_plans),
         ),
         Err(why) => Some(not_asked(&why, "the webhook endpoints")),
     };
@@ -74,7 +79,17 @@ fn not_asked(why: &Unavailable, what: &str) -> Diagnostic {
     Diagnostic::without_line(code, said, remedy)
 }
 
-fn of_endpoints(endpoints: &[StripeEndpoint], public_url: &str) -> Option<Diagnostic> {
+/// The events that an endpoint is to be told.
+fn events(has_plans: bool) -> Vec<&'static str> {
+    let of_plans = EVENTS_OF_PLANS.into_iter().filter(|_| has_plans);
+    EVENTS.into_iter().chain(of_plans).collect()
+}
+
+fn of_endpoints(
+    endpoints: &[StripeEndpoint],
+    public_url: &str,
+    events: &[&str],
+) -> Option<Diagnostic> {
     let wanted = format!("{public_url}/webhook");
     let ours = |endpoint: &&StripeEndpoint| endpoint.url == wanted && endpoint.status == "enabled";
     let Some(endpoint) = endpoints.iter().find(ours) else {
@@ -83,11 +98,13 @@ fn of_endpoints(endpoints: &[StripeEndpoint], public_url: &str) -> Option<Diagno
             format!(
                 "no enabled webhook endpoint has the address {wanted}: payments would not be booked"
             ),
-            format!("make one at the processor, with {}", EVENTS.join(", ")),
+            format!("make one at the processor, with {}", events.join(", ")),
         ));
     };
     let has = |event: &str| (endpoint.enabled_events.iter()).any(|of| of == "*" || of == event);
-    let missing: Vec<&str> = EVENTS.into_iter().filter(|event| !has(event)).collect();
+    let missing: Vec<&str> = (events.iter().copied())
+        .filter(|event| !has(event))
+        .collect();
     if !missing.is_empty() {
         return Some(Diagnostic::without_line(
             Code::EventsMissing,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Stripe, StripeList, answered, money, name, nothing};
+use super::{Stripe, StripeList, answered, money, name, nothing, plans};
 use crate::processor::{BadMessage, MoneyBack, ProcessorMessage};
 
 #[derive(Deserialize)]
@@ -40,13 +40,22 @@ struct BalanceTransaction {
     currency: String,
 }
 
-pub(super) fn refunded(
+/// Whether a charge is of this shop. The intent's metadata is copied to its charge; that of an invoice has none.
+async fn is_ours(stripe: &Stripe, charge: &Charge) -> Result<bool, BadMessage> {
+    let metadata = charge.metadata.as_ref();
+    let says = metadata.is_some_and(|pairs| pairs.contains_key("farebox_shop"));
+    match name(charge.payment_intent.as_ref()).filter(|_| !says) {
+        Some(intent) => Ok(plans::is_of_ours(stripe, &intent).await?),
+        None => Ok(stripe.is_ours(metadata)),
+    }
+}
+
+pub(super) async fn refunded(
     stripe: &Stripe,
     event: String,
     charge: Charge,
 ) -> Result<ProcessorMessage, BadMessage> {
-    // The intent's metadata is copied to its charge.
-    if !stripe.is_ours(charge.metadata.as_ref()) {
+    if !is_ours(stripe, &charge).await? {
         return nothing("a refund of another shop's payment");
     }
     let refunded = charge.amount_refunded;
@@ -67,8 +76,9 @@ pub(super) async fn disputed(
     url.query_pairs_mut()
         .append_pair("expand[]", "balance_transaction");
     let found: Option<Charge> = answered(stripe.signed(stripe.client.get(url))).await?;
-    let Some(found) = found.filter(|found| stripe.is_ours(found.metadata.as_ref())) else {
-        return nothing("a dispute of another shop's payment");
+    let found = match found {
+        Some(found) if is_ours(stripe, &found).await? => found,
+        Some(_) | None => return nothing("a dispute of another shop's payment"),
     };
     let mut url = stripe.url(&["v1", "disputes"])?;
     url.query_pairs_mut()

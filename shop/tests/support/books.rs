@@ -1,6 +1,8 @@
 //! A gateway's admin API in memory, as far as a sell token reaches: strict about references, external ids and idempotency keys, and
 //! able to be away, to lose its answers, and to stand still in the middle.
 
+pub(crate) mod plans;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,6 +11,8 @@ use farebox_ledger::{Amount, CustomerId, Gross, Timestamp, clock};
 use salvo::http::{Method, StatusCode};
 use salvo::prelude::{Request, Response, Router, handler};
 use serde_json::{Value, json};
+
+use plans::PlanBooks;
 
 /// What the next requests meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -55,6 +59,7 @@ pub(crate) struct BooksState {
     events: Vec<String>,
     /// Links of the dashboard that nobody used, and whom they bring.
     pub(crate) links: BTreeMap<String, String>,
+    pub(crate) plans: PlanBooks,
     once: BTreeMap<(String, String), (Value, u16, Value)>,
     weather: Weather,
 }
@@ -190,12 +195,7 @@ impl Api {
         let (is_post, once) = (req.method() == Method::POST, header("idempotency-key"));
         let external = req.query::<String>("external_id");
         let after = req.query::<String>("after");
-        if path == "events" {
-            assert_eq!(
-                req.query::<String>("type").as_deref(),
-                Some("top_up.wanted")
-            );
-        }
+        let kind = req.query::<String>("type").unwrap_or_default();
         let body: Value = if is_post {
             serde_json::from_slice(req.payload().await.unwrap()).unwrap()
         } else {
@@ -226,7 +226,7 @@ impl Api {
                     }
                 }
                 _ if req.method() == Method::DELETE => state.release(&parts),
-                _ => state.get(&parts, external.as_deref(), after.as_deref()),
+                _ => state.get(&parts, external.as_deref(), (&kind, after.as_deref())),
             }
         };
         if stands {
@@ -293,6 +293,8 @@ impl BooksState {
             }
             ["keys", id, "reissue"] => (200, json!({ "id": id, "secret": self.secret(id) })),
             ["customers", id, "top-ups"] => self.top_up(id, body),
+            ["customers", id, "plans"] => self.sell_plan(id, body),
+            ["subscriptions", id, act] => self.change_plan(id, act, body),
             ["customers", id, "reversals"] => self.reverse(id, body),
             _ => refused(404, "not_found"),
         }
@@ -322,6 +324,9 @@ impl BooksState {
             }
             if self.closed.contains(customer) {
                 return refused(409, "customer_not_active");
+            }
+            if body["plan"].is_string() && self.renews(customer, &body["plan"]) {
+                return refused(409, "has_plan");
             }
         }
         let now = clock::now().millis();
@@ -466,7 +471,8 @@ impl BooksState {
         assert!(["refund", "dispute", "dispute-won"].contains(&kind.as_str()));
         let cumulative = Gross::parse(body["cumulative"].as_str().unwrap()).unwrap();
         let reference = body["payment"].as_str().unwrap();
-        assert!(body["reference"].as_str().unwrap().starts_with("evt_"));
+        let event = body["reference"].as_str().unwrap();
+        assert!(event.starts_with("evt_") || event.starts_with("sim_"));
         let Some(payment) = self.payments.get_mut(reference) else {
             return refused(404, "payment_not_found");
         };
@@ -490,7 +496,12 @@ impl BooksState {
         json!({ "reference": reference, "customer": payment.customer, "status": payment.status })
     }
 
-    fn get(&self, parts: &[String], external: Option<&str>, after: Option<&str>) -> Told {
+    fn get(
+        &self,
+        parts: &[String],
+        external: Option<&str>,
+        (kind, after): (&str, Option<&str>),
+    ) -> Told {
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         match parts[..] {
             ["customers"] => {
@@ -501,7 +512,9 @@ impl BooksState {
                     json!({ "data": data, "has_more": false, "next_cursor": null }),
                 )
             }
+            ["events"] if kind == "plan.end_wanted" => self.ends_after(after),
             ["events"] => {
+                assert_eq!(kind, "top_up.wanted");
                 let from = after.map_or(0, |id| id["evt_".len()..].parse::<usize>().unwrap());
                 let mut told = Vec::new();
                 for (at, reference) in self.events.iter().enumerate().skip(from) {
@@ -536,6 +549,11 @@ impl BooksState {
                 "terms_url": "https://shop.example/terms", "privacy_url": null,
                 "public_url": "https://llm.example" }),
             ),
+            ["plans"] => (
+                200,
+                json!({ "data": self.plans.sold, "has_more": false, "next_cursor": null }),
+            ),
+            ["customers", id, "plans"] => self.plans_of(id),
             ["customers", id] => match self.customers.get(id) {
                 Some(document) => (200, document.clone()),
                 None => refused(404, "customer_not_found"),

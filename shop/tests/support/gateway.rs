@@ -38,7 +38,7 @@ impl RealGateway {
         command
             .env_clear()
             .current_dir(self.folder.path())
-            .env("FAREBOX_CATALOG", root.join("catalog.toml"))
+            .env("FAREBOX_CATALOG", self.folder.path().join("catalog.toml"))
             .env("FAREBOX_ROUTES", root.join("routes.toml"))
             .env("FAREBOX_LISTEN", self.listen.to_string())
             .env("FAREBOX_ADMIN_LISTEN", self.admin.to_string())
@@ -55,14 +55,28 @@ impl RealGateway {
     }
 
     pub(crate) async fn start() -> Self {
+        Self::selling("").await
+    }
+
+    /// One whose catalog sells these plans besides.
+    pub(crate) async fn selling(plans: &str) -> Self {
         let mut gateway = Self {
             child: None,
             folder: tempfile::tempdir().unwrap(),
             admin: free(),
             listen: free(),
         };
+        gateway.sell(plans);
         gateway.resume().await;
         gateway
+    }
+
+    /// Saves its catalog, with these plans.
+    pub(crate) fn sell(&self, plans: &str) {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let catalog = std::fs::read_to_string(root.join("catalog.toml")).unwrap();
+        let path = self.folder.path().join("catalog.toml");
+        std::fs::write(path, format!("{catalog}\n{plans}")).unwrap();
     }
 
     pub(crate) async fn resume(&mut self) {

@@ -1,6 +1,8 @@
 //! A processor that answers as Stripe's API does, as far as a shop uses it, and is strict about what it is sent. What it sends and
 //! takes is judged by the published library: `judged.rs`.
 
+pub(crate) mod plans;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -9,6 +11,8 @@ use salvo::http::StatusCode;
 use salvo::prelude::{Request, Response, Router, handler};
 use serde_json::{Value, json};
 use sha2::Sha256;
+
+use plans::Subscriptions;
 
 /// A request as it came.
 #[derive(Debug, Clone)]
@@ -35,6 +39,9 @@ struct Account {
     sessions: BTreeMap<String, Value>,
     by_key: BTreeMap<String, (BTreeMap<String, String>, String)>,
     disputes: Vec<Value>,
+    plans: Subscriptions,
+    /// What each subscription costs.
+    sums: BTreeMap<String, Value>,
     begun: Vec<SeenRequest>,
     endpoints: Vec<Value>,
     /// The stored card of each customer.
@@ -97,6 +104,9 @@ impl FakeStripe {
             .push(Router::with_path("v1/charges/{id}").get(at(Call::Charge)))
             .push(Router::with_path("v1/payment_intents").post(at(Call::Charges)))
             .push(Router::with_path("v1/customers/{id}/payment_methods").get(at(Call::Cards)))
+            .push(Router::with_path("v1/invoice_payments").get(at(Call::InvoicePayments)))
+            .push(Router::with_path("v1/subscriptions/{id}").goal(at(Call::Subscription)))
+            .push(Router::with_path("v1/billing_portal/sessions").post(at(Call::Portal)))
             .push(Router::with_path("v1/account").get(at(Call::Account)))
             .push(Router::with_path("v1/webhook_endpoints").get(at(Call::Endpoints)))
             .push(Router::with_path("v1/disputes").get(at(Call::Disputes)));
@@ -209,8 +219,16 @@ impl FakeStripe {
         let n = id.rsplit('_').next().unwrap();
         session["payment_status"] = json!(payment_status);
         session["status"] = json!("complete");
-        session["payment_intent"] = json!(format!("pi_{n}"));
-        let session = session.clone();
+        if session["mode"] == "payment" {
+            session["payment_intent"] = json!(format!("pi_{n}"));
+        }
+        let mut session = session.clone();
+        if session["mode"] == "subscription" {
+            for (name, value) in account.begin_subscription(&session, n) {
+                session[name] = value;
+            }
+            account.sessions.insert(id.to_owned(), session.clone());
+        }
         if let Some(customer) = session["customer"].as_str() {
             account.cards.insert(customer.to_owned(), format!("pm_{n}"));
         }
@@ -280,6 +298,9 @@ enum Call {
     Session,
     Charge,
     Disputes,
+    InvoicePayments,
+    Subscription,
+    Portal,
 }
 
 struct Api {
@@ -298,7 +319,7 @@ fn refuse(res: &mut Response, status: StatusCode, code: &str) {
 impl Api {
     async fn handle(&self, req: &mut Request, res: &mut Response) {
         let form = match self.what {
-            Call::Begin | Call::Charges => body(req).await,
+            Call::Begin | Call::Charges | Call::Subscription | Call::Portal => body(req).await,
             _ => BTreeMap::new(),
         };
         let headers: BTreeMap<String, String> = req
@@ -339,6 +360,14 @@ impl Api {
             }
             Call::Session => account.sessions.get(&id).cloned(),
             Call::Charge => account.charge(id.strip_prefix("ch_").unwrap_or_default(), 0),
+            Call::InvoicePayments => {
+                let url = format!("http://query.invalid/?{}", req.uri().query().unwrap());
+                let url = reqwest::Url::parse(&url).unwrap();
+                Some(account.invoice_payments(&url.query_pairs().into_owned().collect()))
+            }
+            Call::Subscription if form.is_empty() => account.plans.known.get(&id).cloned(),
+            Call::Subscription => account.end_with_period(&id, &headers["idempotency-key"], form),
+            Call::Portal => Some(account.open_portal(form)),
             Call::Account => Some(json!({ "id": "acct_1", "object": "account",
                 "charges_enabled": !account.cannot_charge })),
             Call::Endpoints => {
@@ -480,6 +509,7 @@ impl Account {
                     "line_items[0][",
                     "metadata[farebox_",
                     "payment_intent_data[metadata][farebox_",
+                    "subscription_data[metadata][farebox_",
                 ]
                 .iter()
                 .any(|begin| name.starts_with(begin))
@@ -502,12 +532,28 @@ impl Account {
             })
             .collect();
         assert!(metadata.len() <= 50, "{metadata:?}");
+        let renews = form["mode"] == "subscription";
+        assert_eq!(
+            renews,
+            form.contains_key("line_items[0][price_data][recurring][interval]")
+        );
+        let copies = if renews {
+            "subscription_data"
+        } else {
+            "payment_intent_data"
+        };
+        let other = if renews {
+            "payment_intent_data"
+        } else {
+            "subscription_data"
+        };
+        assert!(!form.keys().any(|name| name.starts_with(other)), "{form:?}");
         for (name, value) in &metadata {
             assert!(
                 name.len() <= 40 && value.chars().count() <= 500,
                 "{name}: {value}"
             );
-            let copied = form.get(&format!("payment_intent_data[metadata][{name}]"));
+            let copied = form.get(&format!("{copies}[metadata][{name}]"));
             assert_eq!(copied.map(String::as_str), Some(*value));
         }
         let stores = form.contains_key("payment_intent_data[setup_future_usage]");
@@ -538,10 +584,10 @@ impl Account {
         let n = self.sessions.len() + 1;
         let id = format!("cs_test_{n}");
         let session = json!({
-            "id": id, "object": "checkout.session", "mode": "payment", "status": "open", "payment_status": "unpaid",
+            "id": id, "object": "checkout.session", "mode": form["mode"], "status": "open", "payment_status": "unpaid",
             "amount_total": amount, "currency": form["line_items[0][price_data][currency]"],
             "customer": makes.then(|| format!("cus_{n}")),
-            "payment_intent": null, "expires_at": closes, "metadata": metadata,
+            "payment_intent": null, "subscription": null, "invoice": null, "expires_at": closes, "metadata": metadata,
             "success_url": form["success_url"], "cancel_url": form["cancel_url"],
             "url": format!("https://checkout.example/pay/{id}"),
         });

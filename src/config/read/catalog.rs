@@ -5,32 +5,25 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use farebox_ledger::{Amount, grouped};
-use farebox_protocol::Family;
+use farebox_ledger::grouped;
+use farebox_protocol::{CallKind, WirePath};
 use farebox_toml::{Code, ConfigFile, Entry, Fields, KEYS, Placed, Report, Span, shorten};
 use toml::de::{DeTable, DeValue};
 
-use super::below_cost;
+use super::below_cost::Targets;
+use super::calls::{call_of, check_capabilities, read_call_limits, read_price_of};
 use super::list_price;
-use super::names::{distinct, read_family, read_slug, read_tables};
-use super::price::read_price;
+use super::names::{NameKind, TakenNames, called, distinct, read_path, read_slug, read_tables};
+use super::plan::read_plans;
+use super::price_list::{BaseCatalog, read_price_lists};
 use super::request_fields::read_flags;
 use super::routes::{RouteTable, Routed};
 use super::service::{note_speed, read_speed};
 use super::shop::read_shop;
-use crate::config::{Capability, Catalog, Model, ModelLimits, Price, Retired, Route};
+use crate::config::{Capability, Catalog, Model, ModelLimits, Price, Retired, Route, Target};
 
 const MOST_TOKENS: u32 = 2_147_483_647;
 const LONGEST_NAME: usize = 100;
-
-/// Names taken so far, with their places.
-type TakenNames = HashMap<String, (Span, NameKind)>;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum NameKind {
-    Slug,
-    Alias,
-}
 
 /// Reads the catalog. The result contains only the valid models; the report shows whether there were others.
 pub(crate) fn read_catalog(
@@ -62,29 +55,25 @@ pub(crate) fn read_catalog(
     }
     let retired = read_tables(&fields, report, "retired");
     let mut ended = HashMap::new();
-    let retired = retired
+    let retired: Vec<Retired> = retired
         .into_iter()
         .filter_map(|(table, span)| read_retired(report, table, span, &taken, &mut ended))
         .collect();
-    let mut by_name = HashMap::with_capacity(models.len());
-    for model in &models {
-        for name in std::iter::once(&model.slug).chain(&model.aliases) {
-            by_name.insert(name.clone(), Arc::clone(model));
-        }
-    }
-    // Of those that cost something: beside a model that is free any body would be affordable.
-    let inputs = models.iter().map(|model| model.price.base.input);
-    let cheapest_input = inputs
-        .filter(|input| *input > Amount::ZERO)
-        .min()
-        .unwrap_or_default();
-    Catalog {
-        models,
-        by_name,
+    let plans = read_plans(&fields, report, &taken, &retired);
+    let rest = Catalog {
         retired,
+        plans,
         shop: Arc::new(read_shop(&fields, report)),
-        cheapest_input,
-    }
+        ..Catalog::default()
+    };
+    let mut catalog = rest.with(models);
+    let published = BaseCatalog {
+        catalog: &catalog,
+        taken: &taken,
+        routes,
+    };
+    catalog.lists = read_price_lists(&fields, report, &published);
+    catalog
 }
 
 fn read_model(
@@ -94,7 +83,8 @@ fn read_model(
     routes: &RouteTable,
     taken: &mut TakenNames,
 ) -> Option<Model> {
-    let fields = Fields::open(report, table, span, called(table), &KEYS.model);
+    let what = called("model", table, "slug");
+    let fields = Fields::open(report, table, span, what, &KEYS.model);
     let name = fields.required(
         report,
         "model",
@@ -112,32 +102,35 @@ fn read_model(
     let best_path = fields.required(
         report,
         "best_path",
-        "best_path = \"chat\", \"responses\" or \"messages\"",
-        read_family,
+        "best_path = \"chat\", \"responses\", \"messages\" or \"embeddings\"",
+        read_path,
     );
+    let call = call_of(best_path.as_ref());
     let environments = fields.required(
         report,
         "best_environments",
         "best_environments = [\"backend\"]",
         read_environments,
     );
-    let capabilities = fields.given(report, "capabilities", read_capabilities);
     let limits = fields.required(
         report,
         "limits",
         "limits = { context = 200_000, max_output = 64_000 }",
-        |value, report| read_limits(value, report, &fields.what),
+        |value, report| read_limits(value, report, &fields.what, call),
     );
     let context = limits.map(|limits| limits.context);
+    let capabilities = read_able(report, &fields, best_path.as_ref());
+    let route = slug.and_then(|slug| find_route(report, routes, slug, best_path));
+    let targets = targets_of(route.as_deref(), routes, fields.span);
     let price = fields.required(
         report,
         "price",
         "price = { input = \"3.00\", output = \"15.00\" }",
-        |value, report| read_price(value, report, &fields.what, context),
+        |value, report| read_price_of(value, report, (&fields.what, call), context, targets),
     );
-    let route = slug.and_then(|slug| find_route(report, routes, slug, best_path));
-    let compared = compare_with_cost(report, &fields, price.as_ref(), route.as_deref(), routes);
-    compared?;
+    let below_cost = fields.given(report, "below_cost", Entry::boolean)?;
+    let below_cost = below_cost.unwrap_or_default();
+    compare_with_cost(report, &fields, price.as_ref(), targets, below_cost);
     warn_of_unpriced_writes(&fields, report, price.as_ref(), route.as_deref());
     Some(Model {
         name: name?.value.to_owned(),
@@ -146,9 +139,10 @@ fn read_model(
         best_path: best_path?.value,
         best_environments: environments?,
         price: price?,
-        capabilities: capabilities?.unwrap_or_default(),
+        capabilities: capabilities?,
         limits: limits?,
         aliases: aliases?.unwrap_or_default(),
+        below_cost,
         route: route?,
     })
 }
@@ -158,22 +152,15 @@ fn compare_with_cost(
     report: &mut Report<'_>,
     fields: &Fields<'_, '_>,
     price: Option<&Price>,
-    route: Option<&Route>,
-    routes: &RouteTable,
-) -> Option<()> {
-    let below_cost = fields.given(report, "below_cost", Entry::boolean)?;
-    let Some((price, route)) = price.zip(route) else {
-        return Some(());
+    targets: Option<Targets<'_>>,
+    below_cost: bool,
+) {
+    let Some((price, targets)) = price.zip(targets) else {
+        return;
     };
     let place = fields.get("price").map_or(fields.span, |value| value.key);
-    let targets = routes.get(&route.slug).map(|routed| routed.targets);
-    let targets = (route.targets.as_slice(), targets.unwrap_or(fields.span));
     list_price::check(report, (price, place), &fields.what, targets);
-    if below_cost != Some(true) {
-        list_price::unit(report, (&price.base, place), &fields.what, targets);
-        below_cost::check(report, (price, place), &fields.what, targets);
-    }
-    Some(())
+    list_price::check_costs(report, (price, place), &fields.what, targets, below_cost);
 }
 
 /// A service that bills cache writes above input, at a model that sells them for no more.
@@ -206,19 +193,22 @@ fn warn_of_unpriced_writes(
     }
 }
 
-/// What a model is called in a finding.
-fn called(table: &DeTable<'_>) -> String {
-    match table.get("slug").map(|slug| slug.get_ref()) {
-        Some(DeValue::String(slug)) => format!("model `{}`", shorten(slug)),
-        _ => "a model".to_owned(),
-    }
+/// The targets of a route, and where they stand.
+fn targets_of<'a>(
+    route: Option<&'a Route>,
+    routes: &RouteTable,
+    span: Span,
+) -> Option<Targets<'a>> {
+    let route = route?;
+    let place = routes.targets(&route.slug).unwrap_or(span);
+    Some((route.targets.as_slice(), place))
 }
 
 fn find_route(
     report: &mut Report<'_>,
     routes: &RouteTable,
     slug: Placed<&str>,
-    best_path: Option<Placed<Family>>,
+    best_path: Option<Placed<WirePath>>,
 ) -> Option<Arc<Route>> {
     match routes.get(slug.value) {
         None => {
@@ -241,22 +231,43 @@ fn find_route(
             ..
         }) => {
             let best = best_path?;
-            if !route
-                .targets
-                .iter()
-                .any(|target| target.provider.speaks.contains(&best.value))
-            {
+            let mut targets_of = route.targets.iter();
+            let speaks = |target: &Target| target.provider.speaks.contains(&best.value);
+            let speaks = match best.value {
+                WirePath::Family(_) => targets_of.any(speaks),
+                // Nothing is translated into a call.
+                WirePath::Call(_) => targets_of.all(speaks),
+            };
+            if !speaks {
+                let (which, they, help) = match best.value {
+                    WirePath::Family(_) => (
+                        "no",
+                        "none of these",
+                        "choose another best path, or add a target whose provider speaks it",
+                    ),
+                    WirePath::Call(_) => (
+                        "not every",
+                        "nothing is translated into it",
+                        "leave out the targets whose provider does not speak it",
+                    ),
+                };
                 let message = format!(
-                    "no target of `{}` speaks `{}`, its best path",
+                    "{which} target of `{}` speaks `{}`, its best path",
                     slug.value, best.value
                 );
                 report
                     .add(Code::FamilyMismatch, best.span, message)
-                    .also(*targets, "none of these")
-                    .help("choose another best path, or add a target whose provider speaks it");
+                    .also(*targets, they)
+                    .help(help);
                 return None;
             }
-            Some(Arc::clone(route))
+            Some(match best.value.call() {
+                None => Arc::clone(route),
+                call => Arc::new(Route {
+                    call,
+                    ..Route::clone(route)
+                }),
+            })
         }
     }
 }
@@ -314,21 +325,33 @@ fn read_environments(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Ve
     Some(names)
 }
 
+/// What a model can do, if that goes with its best path.
+fn read_able(
+    report: &mut Report<'_>,
+    fields: &Fields<'_, '_>,
+    best_path: Option<&Placed<WirePath>>,
+) -> Option<Vec<Capability>> {
+    let capabilities = fields.given(report, "capabilities", read_capabilities);
+    check_capabilities(report, fields, best_path, capabilities)
+}
+
 fn read_capabilities(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Vec<Capability>> {
-    let words = [
-        Capability::Vision,
-        Capability::Tools,
-        Capability::Streaming,
-        Capability::Reasoning,
-    ]
-    .map(|each| (each.name(), each));
+    let words = Capability::ALL.map(|each| (each.name(), each));
     let capabilities = value.each(report, "strings", |member, report| {
         member.word(report, &words)
     });
     capabilities.map(distinct)
 }
 
-fn read_limits(value: Entry<'_, '_>, report: &mut Report<'_>, what: &str) -> Option<ModelLimits> {
+fn read_limits(
+    value: Entry<'_, '_>,
+    report: &mut Report<'_>,
+    what: &str,
+    call: Option<CallKind>,
+) -> Option<ModelLimits> {
+    if let Some(call) = call {
+        return read_call_limits(value, report, what, call);
+    }
     let fields = value.fields(report, &format!("the limits of {what}"), &KEYS.limits)?;
     let tokens = 1..=MOST_TOKENS;
     let context = fields.required(report, "context", "context = 200_000", |value, report| {

@@ -97,7 +97,7 @@ fn read_class(
 }
 
 /// A factor in thousandths.
-fn read_times(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<u32> {
+pub(super) fn read_times(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<u32> {
     if let DeValue::Float(_) | DeValue::Integer(_) = value.node() {
         report
             .add(

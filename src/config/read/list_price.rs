@@ -3,7 +3,8 @@
 use farebox_ledger::Amount;
 use farebox_toml::{Code, ConfigFile, Fields, KEYS, Report, Source, Span, syntax};
 
-use super::below_cost::Targets;
+use super::below_cost::{self, Targets};
+use super::calls::read_call_price;
 use super::price::read_price;
 use crate::config::{Offer, Price, PriceUnit, Rates, Target, show_price};
 
@@ -21,7 +22,11 @@ pub fn list_price(offer: &Offer) -> Option<Price> {
     let root = syntax::parse(&text);
     let top = Span::top(ConfigFile::Catalog);
     let fields = Fields::open(&mut report, &root, top, "the library", &KEYS.model);
-    let price = read_price(fields.get("price")?, &mut report, "the library", None);
+    let (value, what) = (fields.get("price")?, "the library");
+    let price = match offer.model.call() {
+        Some(call) => read_call_price(value, &mut report, what, call),
+        None => read_price(value, &mut report, what, None),
+    };
     price.filter(|_| !report.has_errors())
 }
 
@@ -65,13 +70,22 @@ pub(super) fn check(
     }
 }
 
-/// A price that looks like one per token or per thousand, where no target has a cost or a list price that would show it.
-pub(super) fn unit(
+/// Records a price below what a target costs, or in another unit, unless the model is sold below cost on purpose.
+pub(super) fn check_costs(
     report: &mut Report<'_>,
-    price: (&Rates, Span),
+    (price, place): (&Price, Span),
     what: &str,
     targets: Targets<'_>,
+    on_purpose: bool,
 ) {
+    if !on_purpose {
+        unit(report, (&price.base, place), what, targets);
+        below_cost::check(report, (price, place), what, targets);
+    }
+}
+
+/// A price that looks like one per token or per thousand, where no target has a cost or a list price that would show it.
+fn unit(report: &mut Report<'_>, price: (&Rates, Span), what: &str, targets: Targets<'_>) {
     let known = |target: &Target| target.cost.is_some() || target.list.is_some();
     let input = price.0.input;
     if input == Amount::ZERO || input >= LOWEST || targets.0.iter().any(known) {

@@ -5,12 +5,16 @@
 mod abilities;
 mod below_cost;
 mod bounds;
+mod calls;
 pub(crate) mod catalog;
 pub(crate) mod classes;
 mod keys;
 pub(crate) mod list_price;
+mod markup;
 mod names;
+mod plan;
 pub(crate) mod price;
+pub(crate) mod price_list;
 mod provider;
 pub(crate) mod rates;
 mod request_fields;

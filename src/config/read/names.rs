@@ -1,10 +1,21 @@
 //! Shared by both files: lists of tables, slugs and the names of families.
 
-use farebox_protocol::Family;
+use std::collections::HashMap;
+
+use farebox_protocol::WirePath;
 use farebox_toml::{Code, Entry, Fields, Placed, Report, Span, shorten};
 use toml::de::{DeTable, DeValue};
 
 const LONGEST_SLUG: usize = 100;
+
+/// Names taken so far, with their places.
+pub(super) type TakenNames = HashMap<String, (Span, NameKind)>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NameKind {
+    Slug,
+    Alias,
+}
 
 /// A slug: lower case, digits and `.` `_` `:` `-`.
 pub(crate) fn read_slug<'r>(
@@ -44,8 +55,8 @@ pub(crate) fn read_slug<'r>(
     None
 }
 
-/// One of the three families.
-pub(crate) fn read_family(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Placed<Family>> {
+/// One of the three families, or a call.
+pub(super) fn read_path(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Placed<WirePath>> {
     let text = value.text(report)?;
     if text.value == "native" {
         report
@@ -57,10 +68,18 @@ pub(crate) fn read_family(value: Entry<'_, '_>, report: &mut Report<'_>) -> Opti
             .help("write \"messages\"; customers see it as `native`");
         return None;
     }
-    let families = Family::ALL.map(|family| (family.name(), family));
+    let words: Vec<_> = WirePath::all().map(|path| (path.name(), path)).collect();
     let span = text.span;
-    let value = value.word(report, &families)?;
+    let value = value.word(report, &words)?;
     Some(Placed { value, span })
+}
+
+/// What the thing that a table describes is called in a finding.
+pub(super) fn called(kind: &str, table: &DeTable<'_>, key: &str) -> String {
+    match table.get(key).map(|name| name.get_ref()) {
+        Some(DeValue::String(name)) => format!("{kind} `{}`", shorten(name)),
+        _ => format!("a {kind}"),
+    }
 }
 
 /// Each of them once.

@@ -34,7 +34,7 @@ impl Price {
     }
 }
 
-/// Reads `price = { … }`.
+/// Reads `price = { … }` in figures.
 pub(crate) fn read_price(
     value: Entry<'_, '_>,
     report: &mut Report<'_>,
@@ -42,6 +42,16 @@ pub(crate) fn read_price(
     context: Option<u64>,
 ) -> Option<Price> {
     let fields = value.fields(report, &format!("the price of {what}"), &KEYS.price)?;
+    if let Some(markup) = fields.get("markup") {
+        report
+            .add(
+                Code::Contradiction,
+                markup.key,
+                "a cost cannot be a markup on itself",
+            )
+            .help("write cost = { input = \"…\", output = \"…\" }: what you pay");
+        return None;
+    }
     let base = read_rates(&fields, report, None);
     let tiers = match fields.get("tiers") {
         Some(tiers) => read_tiers(tiers, report, what, base.as_ref(), context),

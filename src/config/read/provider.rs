@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use farebox_protocol::{AuthStyle, ChatLimit, Family};
+use farebox_protocol::{AuthStyle, ChatLimit, Family, WirePath};
 use farebox_toml::{
     Code, Entry, Fields, HiddenText, KEYS, Placed, Report, SecretReader, Span, redact, shorten,
 };
@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::bounds::read_bounds;
 use super::keys::read_keys;
-use super::names::{distinct, read_family};
+use super::names::{distinct, read_path};
 use super::request_fields::{read_flags, read_request_fields};
 use super::service::read_provider_words;
 use crate::config::presets::{AUTH_STYLES, CHAT_LIMITS};
@@ -43,7 +43,7 @@ pub(crate) fn read_provider(
         _ => None,
     };
     let speaks = match (fields.get("speaks"), preset) {
-        (None, _) if simulated == Some(true) => Some(Family::ALL.to_vec()),
+        (None, _) if simulated == Some(true) => Some(WirePath::all().collect()),
         (None, Some(preset)) => Some(preset.speaks()),
         (None, None) if kind.is_none() => None,
         _ => required_speaks(&fields, report),
@@ -53,7 +53,9 @@ pub(crate) fn read_provider(
     let places = [("inside", false), ("outside", true)];
     let reasoning = fields.word(report, "reasoning", &places);
     let lists = read_lists(&fields, report, preset);
-    let of_requests = read_request_fields(&fields, report, preset, speaks.as_deref());
+    let families = speaks.iter().flatten().filter_map(|path| path.family());
+    let families: Vec<Family> = families.collect();
+    let of_requests = read_request_fields(&fields, report, preset, Some(&families));
     let words = read_provider_words(&fields, report);
     let (remote, bounds, lists) = (remote?, bounds?, lists?);
     Some(Provider {
@@ -227,13 +229,13 @@ fn read_remote(
 fn first_path(fields: &Fields<'_, '_>, preset: Option<&Preset>) -> &'static str {
     let said = fields.get("speaks").and_then(|value| match value.node() {
         DeValue::Array(families) => families.iter().find_map(|family| match family.get_ref() {
-            DeValue::String(name) => Family::ALL.into_iter().find(|family| family.name() == name),
+            DeValue::String(name) => WirePath::all().find(|path| path.name() == name),
             _ => None,
         }),
         _ => None,
     });
     let first = said.or_else(|| preset.and_then(|preset| preset.speaks().first().copied()));
-    first.unwrap_or(Family::Chat).protocol().path
+    first.unwrap_or(Family::Chat.into()).path()
 }
 
 struct BaseUrl {
@@ -380,23 +382,23 @@ fn read_base_url(
     })
 }
 
-fn required_speaks(fields: &Fields<'_, '_>, report: &mut Report<'_>) -> Option<Vec<Family>> {
+fn required_speaks(fields: &Fields<'_, '_>, report: &mut Report<'_>) -> Option<Vec<WirePath>> {
     fields.required(
         report,
         "speaks",
-        "speaks = [\"chat\"], any of \"chat\", \"responses\", \"messages\"",
+        "speaks = [\"chat\"], any of \"chat\", \"responses\", \"messages\", \"embeddings\"",
         read_speaks,
     )
 }
 
-fn read_speaks(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Vec<Family>> {
+fn read_speaks(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Vec<WirePath>> {
     let families = value.each(report, "families", |member, report| {
-        read_family(member, report).map(|family| family.value)
+        read_path(member, report).map(|path| path.value)
     })?;
     if families.is_empty() {
         report
             .add(Code::BadText, value.span(), "`speaks` is empty")
-            .help("any of \"chat\", \"responses\", \"messages\"");
+            .help("any of \"chat\", \"responses\", \"messages\", \"embeddings\"");
         return None;
     }
     Some(distinct(families))

@@ -178,11 +178,13 @@ impl Rates {
     /// The token rates, with cache and reasoning only if they differ: `in $3.00 · out $15.00 per 1M tokens`.
     pub fn shown(&self) -> String {
         let show = |amount| show_price(amount, PriceUnit::MillionTokens);
-        let mut parts = vec![
-            format!("in {}", show(self.input)),
-            format!("out {}", show(self.output)),
-        ];
-        for column in self.of_tokens().skip(parts.len()) {
+        let mut parts = vec![format!("in {}", show(self.input))];
+        // What has no output has no price for it.
+        let all_free = self.input == Amount::ZERO;
+        if all_free || self.output != Amount::ZERO {
+            parts.push(format!("out {}", show(self.output)));
+        }
+        for column in self.of_tokens().skip(2) {
             if let Some(rate) = column.said() {
                 parts.push(format!("{} {}", column.words(), show(rate)));
             }

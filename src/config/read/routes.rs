@@ -73,6 +73,11 @@ impl RouteTable {
         Some(routed)
     }
 
+    /// The position of a slug's targets.
+    pub(crate) fn targets(&self, slug: &str) -> Option<Span> {
+        self.by_slug.get(slug).map(|routed| routed.targets)
+    }
+
     /// Valid providers in the order of the file.
     pub(crate) fn providers(&self) -> Vec<Arc<Provider>> {
         let mut named: Vec<_> = self
@@ -320,6 +325,7 @@ fn read_policies(report: &mut Report<'_>, fields: &Fields<'_, '_>) -> Option<Rou
         breaker: breaker?.unwrap_or(DEFAULT_BREAKER),
         translate: translate?.unwrap_or(true),
         prefer: prefer?.unwrap_or(Prefer::Family),
+        call: None,
     })
 }
 

@@ -2,10 +2,13 @@
 //!
 //! Neither is a mistake in a file, so a reload goes ahead; but an operator who did not intend it must see it at once.
 
+use std::sync::Arc;
+
 use farebox_ledger::{Amount, grouped};
 use farebox_toml::Code;
 
-use crate::config::{Config, Diagnostic, Price, PriceUnit, Rates, show_price};
+use super::diff::in_list;
+use crate::config::{Catalog, Config, Diagnostic, Model, Price, PriceUnit, Rates, show_price};
 
 /// Warnings about the change from one snapshot to the next. `ever_published` are slugs that customers may know: those recorded in
 /// earlier runs; what `old` publishes is added.
@@ -14,7 +17,7 @@ pub fn compare(old: Option<&Config>, new: &Config, ever_published: &[String]) ->
     for (slug, before, now) in old.iter().flat_map(|old| prices(old, new)) {
         for (class, before, now) in parts(before, now) {
             let name = match class {
-                None => slug.to_owned(),
+                None => slug.clone(),
                 Some(class) => format!("{slug} ({class})"),
             };
             warnings.extend(jump(&name, before, now));
@@ -80,7 +83,7 @@ pub(super) fn falls(
         let fell: Vec<String> = fell.collect();
         let known = |fall: &&PriceFall| fall.slug == slug && fall.stands(at_ms);
         if !fell.is_empty() {
-            let (slug, what) = (slug.to_owned(), fell.join(", "));
+            let what = fell.join(", ");
             falls.push(PriceFall { slug, what, at_ms });
         } else if before == now {
             falls.extend(standing.iter().find(known).cloned());
@@ -89,14 +92,33 @@ pub(super) fn falls(
     falls
 }
 
-/// The models of both snapshots: slug, price before, price now.
+/// The models of both snapshots, and of the lists of both as far as one of the two prices is the list's own: slug, price before, price
+/// now.
 fn prices<'a>(
     old: &'a Config,
     new: &'a Config,
-) -> impl Iterator<Item = (&'a str, &'a Price, &'a Price)> {
-    old.catalog.models.iter().filter_map(|model| {
-        let now = new.catalog.get(&model.slug)?;
-        (now.slug == model.slug).then_some((model.slug.as_str(), &model.price, &now.price))
+) -> impl Iterator<Item = (String, &'a Price, &'a Price)> {
+    let of_all = both(&old.catalog, &new.catalog);
+    let of_all = of_all.map(|(model, now)| (model.slug.clone(), &model.price, &now.price));
+    let of_lists = old
+        .catalog
+        .lists_with(&new.catalog)
+        .flat_map(|(name, before, after)| {
+            let own = both(before, after)
+                .filter(|(model, now)| !old.catalog.shares(model) || !new.catalog.shares(now));
+            own.map(move |(model, now)| (in_list(name, &model.slug), &model.price, &now.price))
+        });
+    of_all.chain(of_lists)
+}
+
+/// The models that both offer.
+fn both<'a>(
+    old: &'a Catalog,
+    new: &'a Catalog,
+) -> impl Iterator<Item = (&'a Arc<Model>, &'a Arc<Model>)> {
+    old.models.iter().filter_map(|model| {
+        let now = new.get(&model.slug)?;
+        (now.slug == model.slug).then_some((model, now))
     })
 }
 

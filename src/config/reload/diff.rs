@@ -1,11 +1,15 @@
 //! The differences between two snapshots, row by row, for `farebox diff`. Pure; the caller formats the rows.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
+use farebox_ledger::{PlanAfter, PlanTerms};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::config::summary::{ModelSummary, ProviderSummary, ShopSummary, Summary};
+use crate::config::summary::{
+    ModelSummary, PriceListSummary, ProviderSummary, ShopSummary, Summary,
+};
 
 /// The kind of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -39,6 +43,11 @@ pub enum DiffSubject {
     Model,
     /// A retired slug.
     Retired,
+    /// A plan.
+    Plan,
+    /// A price list, or with a stroke and a slug one of its prices.
+    #[serde(rename = "price_list")]
+    PriceList,
     /// A provider.
     Provider,
     /// The seller.
@@ -63,6 +72,18 @@ pub struct DiffRow {
 }
 
 impl DiffRow {
+    /// Whether a price that customers pay has changed.
+    #[must_use]
+    pub fn is_new_price(&self) -> bool {
+        self.is_price() && self.change == DifferenceKind::Changed
+    }
+
+    /// Whether it is about a price that customers pay.
+    #[must_use]
+    pub fn is_price(&self) -> bool {
+        matches!(self.subject, DiffSubject::Model | DiffSubject::PriceList) && self.field == "price"
+    }
+
     /// As `/status` and the audit show it.
     pub fn document(&self) -> Value {
         json!({
@@ -71,7 +92,32 @@ impl DiffRow {
     }
 }
 
-/// The differences from one snapshot to another: models, then retired slugs, then providers, then the shop.
+impl DiffSubject {
+    /// All, in the order of the rows.
+    pub const ALL: [Self; 6] = [
+        Self::Model,
+        Self::Retired,
+        Self::Plan,
+        Self::PriceList,
+        Self::Provider,
+        Self::Shop,
+    ];
+
+    /// It in words.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Model => "model",
+            Self::Retired => "retired slug",
+            Self::Plan => "plan",
+            Self::PriceList => "price list",
+            Self::Provider => "provider",
+            Self::Shop => "shop",
+        }
+    }
+}
+
+/// The differences from one snapshot to another: models, then retired slugs, plans, price lists and providers, then the shop.
 pub fn diff(old: &Summary, new: &Summary) -> Vec<DiffRow> {
     let mut rows = Vec::new();
     compare(
@@ -95,6 +141,21 @@ pub fn diff(old: &Summary, new: &Summary) -> Vec<DiffRow> {
                 ],
             )
         },
+    );
+    compare(
+        &mut rows,
+        DiffSubject::Plan,
+        &old.plans,
+        &new.plans,
+        plan_fields,
+    );
+    let lists = [&old.lists, &new.lists].map(|lists| prices_of_lists(lists));
+    compare(
+        &mut rows,
+        DiffSubject::PriceList,
+        &lists[0],
+        &lists[1],
+        |(name, field, value)| (name, vec![(*field, value.clone())]),
     );
     compare(
         &mut rows,
@@ -193,6 +254,51 @@ fn model_fields(model: &ModelSummary) -> NamedFields<'_> {
         ("policy", model.policy.clone()),
     ];
     (&model.slug, fields)
+}
+
+/// Each list, and each of its prices by its own name.
+fn prices_of_lists(lists: &[PriceListSummary]) -> Vec<(String, &'static str, String)> {
+    let each = lists.iter().flat_map(|list| {
+        let only = if list.only { "true" } else { "false" };
+        let prices = list.prices.iter();
+        let prices =
+            prices.map(|(slug, price)| (in_list(&list.name, slug), "price", price.clone()));
+        std::iter::once((list.name.clone(), "only", only.to_owned())).chain(prices)
+    });
+    each.collect()
+}
+
+/// A slug's price in a list: neither name has a stroke.
+pub(super) fn in_list(list: &str, slug: &str) -> String {
+    format!("{list}/{slug}")
+}
+
+fn plan_fields(plan: &PlanTerms) -> NamedFields<'_> {
+    let windows = plan.windows.iter();
+    let windows: Vec<String> = windows
+        .map(|window| format!("{} per {}", window.usd, window.per))
+        .collect();
+    let models = plan.models.as_ref();
+    let after = match plan.after {
+        PlanAfter::Balance => "balance",
+        PlanAfter::Stop => "stop",
+    };
+    let grace = Duration::from_millis(plan.grace.unsigned_abs());
+    let fields = vec![
+        ("price", plan.price.to_string()),
+        ("allowance", plan.allowance.to_string()),
+        ("period", plan.period.to_string()),
+        ("title", plan.title.clone()),
+        ("windows", windows.join(", ")),
+        (
+            "models",
+            models.map_or_else(|| "all".to_owned(), |slugs| slugs.join(", ")),
+        ),
+        ("after", after.to_owned()),
+        ("carry", plan.carry.to_string()),
+        ("grace", format!("{grace:?}")),
+    ];
+    (&plan.name, fields)
 }
 
 fn provider_fields(provider: &ProviderSummary) -> NamedFields<'_> {

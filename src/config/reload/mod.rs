@@ -18,6 +18,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use self::compare::{PriceFall, falls};
+use self::watch::ReloadObserver;
 use crate::config::{
     Config, ConfigHandle, Diagnostics, Loaded, Secrets, Source, Unreadable, compare, load_all,
 };
@@ -196,7 +197,7 @@ impl Reloader {
     }
 
     /// Checks the files now. Blocks on file reads, so it must not run on a thread that serves requests.
-    pub fn reload(&self, trigger: Trigger) -> Reload {
+    pub fn reload(&self, trigger: Trigger, observer: &dyn ReloadObserver) -> Reload {
         let mut seen = lock(&self.seen);
         // Before the files are read: what is written while they are read shows at the next event.
         let stamps = self.stamps(&seen);
@@ -219,9 +220,23 @@ impl Reloader {
         } = load_all(&texts[0], &texts[1], &*self.secrets);
         seen.last = FileHashes::of(&texts, secret_files);
         match config {
-            Some(config) => self.swap(&mut seen, config, diagnostics, trigger),
+            Some(config) => match self.missed(&config, observer) {
+                Some(missed) => self.keep(missed, trigger),
+                None => self.swap(&mut seen, config, diagnostics, trigger),
+            },
             None => self.keep(diagnostics, trigger),
         }
+    }
+
+    /// Price lists of the snapshot in force that a new one does not have, and customers do.
+    fn missed(&self, new: &Config, observer: &dyn ReloadObserver) -> Option<Diagnostics> {
+        let running = self.handle.current();
+        let gone = running.catalog.lists_not_in(&new.catalog);
+        let missed = match gone.as_slice() {
+            [] => Vec::new(),
+            gone => observer.missed(gone),
+        };
+        (!missed.is_empty()).then_some(Diagnostics(missed))
     }
 
     /// Which of the two files are mounted by themselves, or have been replaced where they come from.

@@ -15,6 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
 use super::debounce::Debounce;
 use super::{Reload, Reloader, Trigger};
+use crate::config::Diagnostic;
 
 /// How often the files are checked without an event.
 // Events can be missed: some file systems tell nothing of what another machine writes.
@@ -34,6 +35,9 @@ const WORTH_A_LOOK: EventKindMask = EventKindMask::CREATE
 pub trait ReloadObserver: Send + Sync {
     /// Called after each check that found a change, and after each reload that was requested.
     fn reloaded(&self, trigger: Trigger, reload: &Reload);
+
+    /// What stands in the way of losing these price lists: customers who have them. Called where blocking is no harm.
+    fn missed(&self, lists: &[&str]) -> Vec<Diagnostic>;
 
     /// A directory cannot be watched; its files are polled twice a second instead.
     fn unwatched(&self, directory: &Path, problem: &str);
@@ -71,9 +75,11 @@ pub async fn watch(
             }
         };
         debounce.clear();
-        let worker = Arc::clone(&reloader);
+        let (worker, asked_of) = (Arc::clone(&reloader), Arc::clone(&observer));
         // Reading and checking blocks and may take a while, so it must not run on the threads that serve requests.
-        let Ok(reload) = tokio::task::spawn_blocking(move || worker.reload(trigger)).await else {
+        let Ok(reload) =
+            tokio::task::spawn_blocking(move || worker.reload(trigger, &*asked_of)).await
+        else {
             continue;
         };
         if !matches!(reload, Reload::Unchanged { mended: false }) || trigger == Trigger::Request {

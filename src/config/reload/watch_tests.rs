@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::*;
-use crate::config::{Diagnostics, ProcessSecrets, Reload, Reloader, Severity, Trigger};
+use crate::config::{Code, Diagnostics, ProcessSecrets, Reload, Reloader, Severity, Trigger};
 
 static NOW: AtomicI64 = AtomicI64::new(1_000);
 
@@ -66,12 +66,12 @@ fn a_change_is_swapped_and_a_bad_edit_keeps_the_last_good_snapshot() {
     let reloader = place.start().unwrap();
     let first = reloader.handle().current();
     assert!(matches!(
-        reloader.reload(Trigger::Save),
+        reloader.reload(Trigger::Save, &Nobody),
         Reload::Unchanged { mended: false }
     ));
 
     place.write("catalog.toml", &CATALOG.replace("\"3.00\"", "\"9.00\""));
-    let Reload::Swapped(second, warnings) = reloader.reload(Trigger::Save) else {
+    let Reload::Swapped(second, warnings) = reloader.reload(Trigger::Save, &Nobody) else {
         panic!("not swapped")
     };
     assert_eq!(second.generation, 2);
@@ -84,17 +84,17 @@ fn a_change_is_swapped_and_a_bad_edit_keeps_the_last_good_snapshot() {
 
     place.write("catalog.toml", "[[model]\n");
     assert!(
-        matches!(reloader.reload(Trigger::Save), Reload::Kept(findings) if findings.has_errors())
+        matches!(reloader.reload(Trigger::Save, &Nobody), Reload::Kept(findings) if findings.has_errors())
     );
     assert!(
         matches!(
-            reloader.reload(Trigger::Poll),
+            reloader.reload(Trigger::Poll, &Nobody),
             Reload::Unchanged { mended: false }
         ),
         "it is reported once"
     );
     assert!(
-        matches!(reloader.reload(Trigger::Request), Reload::Kept(_)),
+        matches!(reloader.reload(Trigger::Request, &Nobody), Reload::Kept(_)),
         "or when asked"
     );
     let status = reloader.status();
@@ -108,7 +108,7 @@ fn a_change_is_swapped_and_a_bad_edit_keeps_the_last_good_snapshot() {
 
     place.write("catalog.toml", &CATALOG.replace("\"3.00\"", "\"9.00\""));
     assert!(matches!(
-        reloader.reload(Trigger::Save),
+        reloader.reload(Trigger::Save, &Nobody),
         Reload::Unchanged { mended: true }
     ));
     assert!(reloader.status().current && reloader.status().diagnostics.is_empty());
@@ -119,15 +119,21 @@ fn files_that_vanish_are_told_and_may_return() {
     let place = Place::new();
     let reloader = place.start().unwrap();
     fs::rename(place.path("routes.toml"), place.path("away")).unwrap();
-    assert!(matches!(reloader.reload(Trigger::Save), Reload::Kept(_)));
+    assert!(matches!(
+        reloader.reload(Trigger::Save, &Nobody),
+        Reload::Kept(_)
+    ));
     fs::rename(place.path("away"), place.path("routes.toml")).unwrap();
     assert!(matches!(
-        reloader.reload(Trigger::Save),
+        reloader.reload(Trigger::Save, &Nobody),
         Reload::Unchanged { mended: true }
     ));
     for bad in [&b"\xff"[..], b"", b"[[mod"] {
         fs::write(place.path("catalog.toml"), bad).unwrap();
-        assert!(matches!(reloader.reload(Trigger::Save), Reload::Kept(_)));
+        assert!(matches!(
+            reloader.reload(Trigger::Save, &Nobody),
+            Reload::Kept(_)
+        ));
     }
     assert_eq!(reloader.handle().current().generation, 1);
 }
@@ -147,7 +153,7 @@ fn a_pipe_in_place_of_a_file_is_refused_at_once() {
         );
         // On a separate thread, because opening a pipe without a writer waits forever.
         let (worker, (done, outcome)) = (Arc::clone(&reloader), std::sync::mpsc::channel());
-        std::thread::spawn(move || done.send(worker.reload(Trigger::Save)));
+        std::thread::spawn(move || done.send(worker.reload(Trigger::Save, &Nobody)));
         let Ok(Reload::Kept(findings)) = outcome.recv_timeout(PATIENCE) else {
             panic!("{name} was waited for")
         };
@@ -160,7 +166,7 @@ fn a_pipe_in_place_of_a_file_is_refused_at_once() {
         );
         fs::rename(place.path("away"), place.path(name)).unwrap();
         assert!(matches!(
-            reloader.reload(Trigger::Save),
+            reloader.reload(Trigger::Save, &Nobody),
             Reload::Unchanged { mended: true }
         ));
     }
@@ -173,13 +179,13 @@ fn secret_files_are_read_again() {
     assert_eq!(key(&reloader), "first-secret");
     place.write("key", "second-secret");
     assert!(matches!(
-        reloader.reload(Trigger::Save),
+        reloader.reload(Trigger::Save, &Nobody),
         Reload::Swapped(..)
     ));
     assert_eq!(key(&reloader), "second-secret");
     place.write("key", "");
     assert!(
-        matches!(reloader.reload(Trigger::Save), Reload::Kept(_)),
+        matches!(reloader.reload(Trigger::Save, &Nobody), Reload::Kept(_)),
         "an empty secret never comes in force"
     );
     assert_eq!(key(&reloader), "second-secret");
@@ -207,10 +213,10 @@ fn slugs_that_vanished_are_warned_about_until_retired() {
             .replace("\"alpha-1\"", "\"alpha-2\""),
     );
     place.write("catalog.toml", &renamed);
-    assert_eq!(codes(reloader.reload(Trigger::Save)), ["W404"]);
+    assert_eq!(codes(reloader.reload(Trigger::Save, &Nobody)), ["W404"]);
     place.write("catalog.toml", &renamed.replace("\"3.00\"", "\"3.01\""));
     assert_eq!(
-        codes(reloader.reload(Trigger::Save)),
+        codes(reloader.reload(Trigger::Save, &Nobody)),
         ["W404"],
         "still unexplained"
     );
@@ -220,7 +226,7 @@ fn slugs_that_vanished_are_warned_about_until_retired() {
             "{renamed}\n[[retired]]\nslug = \"alpha-1\"\nsince = 2026-09-01\nuse = \"alpha-2\"\n"
         ),
     );
-    assert!(codes(reloader.reload(Trigger::Save)).is_empty());
+    assert!(codes(reloader.reload(Trigger::Save, &Nobody)).is_empty());
 }
 
 #[test]
@@ -236,12 +242,93 @@ fn a_bad_start_says_why() {
     );
 }
 
+/// Hears of nothing, and has no customers.
+struct Nobody;
+
+impl ReloadObserver for Nobody {
+    fn reloaded(&self, _trigger: Trigger, _reload: &Reload) {}
+
+    fn missed(&self, _lists: &[&str]) -> Vec<Diagnostic> {
+        Vec::new()
+    }
+
+    fn unwatched(&self, _directory: &Path, _problem: &str) {}
+}
+
+/// Has customers with one price list.
+struct OnList(&'static str);
+
+impl ReloadObserver for OnList {
+    fn reloaded(&self, _trigger: Trigger, _reload: &Reload) {}
+
+    fn missed(&self, lists: &[&str]) -> Vec<Diagnostic> {
+        let had = lists.iter().filter(|name| **name == self.0);
+        had.map(|name| Diagnostic::without_line(Code::LostPriceList, *name, ""))
+            .collect()
+    }
+
+    fn unwatched(&self, _directory: &Path, _problem: &str) {}
+}
+
+#[test]
+fn a_list_that_customers_have_is_not_lost_by_a_reload() {
+    let place = Place::new();
+    let list = |name: &str, input: &str| {
+        format!(
+            "\n[[price_list]]\nname = \"{name}\"\nprice.\"alpha-1\" = {{ input = \"{input}\", output = \"9\" }}\n"
+        )
+    };
+    let with =
+        |lists: &[String]| place.write("catalog.toml", &format!("{CATALOG}{}", lists.concat()));
+    with(&[list("partners", "2.50"), list("staff", "1.00")]);
+    let reloader = place.start().unwrap();
+    let had = &OnList("partners");
+    // Renamed, in case alone, and deleted.
+    for lists in [
+        vec![list("Partners", "2.50")],
+        vec![list("staff", "1.00")],
+        vec![],
+    ] {
+        with(&lists);
+        let Reload::Kept(why) = reloader.reload(Trigger::Save, had) else {
+            panic!("{lists:?} was taken")
+        };
+        assert_eq!((why.0.len(), why.0[0].code), (1, "E222"));
+        assert!(!reloader.status().current);
+        let kept = reloader.handle().current();
+        assert!(kept.catalog.list("partners").is_ok());
+    }
+    // One that nobody has, and a change.
+    with(&[list("partners", "1.00")]);
+    let Reload::Swapped(config, findings) = reloader.reload(Trigger::Save, had) else {
+        panic!("not swapped")
+    };
+    assert!(config.catalog.list("staff").is_err());
+    let told: Vec<_> = findings
+        .0
+        .iter()
+        .map(|finding| (finding.code, &*finding.message))
+        .collect();
+    let jump = "the price of `partners/alpha-1` jumps: input from $2.50 to $1.00, cache read from $2.50 to $1.00, cache write from \
+                $2.50 to $1.00";
+    assert_eq!(told, [("W403", jump)]);
+    assert_eq!(reloader.status().falls[0].slug, "partners/alpha-1");
+    // Nobody has it any more.
+    with(&[]);
+    let taken = reloader.reload(Trigger::Request, &Nobody);
+    assert!(matches!(taken, Reload::Swapped(..)));
+}
+
 /// Sends each outcome to the test.
 struct Told(mpsc::UnboundedSender<(Trigger, Reload)>);
 
 impl ReloadObserver for Told {
     fn reloaded(&self, trigger: Trigger, reload: &Reload) {
         let _ = self.0.send((trigger, reload.clone()));
+    }
+
+    fn missed(&self, _lists: &[&str]) -> Vec<Diagnostic> {
+        Vec::new()
     }
 
     fn unwatched(&self, _directory: &Path, _problem: &str) {}

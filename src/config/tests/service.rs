@@ -1,6 +1,6 @@
 //! What is known of services: who is heard first, and what holds where nobody says anything.
 
-use farebox_protocol::{Classes, ServiceTier};
+use farebox_protocol::{Classes, CostField, ServiceTier};
 
 use super::*;
 
@@ -47,6 +47,29 @@ fn a_targets_word_wins_over_its_providers_and_that_over_the_librarys() {
         [Some(80), Some(80)],
         "a number is for every class"
     );
+}
+
+#[test]
+fn a_kind_says_where_its_answers_tell_their_cost() {
+    for (kind, field) in [
+        ("openrouter", Some(CostField::Usd)),
+        ("xai", Some(CostField::Ticks)),
+        ("openai", None),
+        ("vllm", None),
+    ] {
+        assert_eq!(preset(kind).unwrap().cost_field(), field, "{kind}");
+    }
+    let facts = include_str!("../presets.toml")
+        .matches("\ntold_cost")
+        .count();
+    let known = |preset: &&Preset| preset.cost_field().is_some();
+    assert_eq!(
+        presets().iter().filter(known).count(),
+        facts,
+        "each word is known"
+    );
+    let own = target("simulated = true", "model = \"alpha-one-2026\"");
+    assert_eq!(own.provider.cost_field(), Some(CostField::Usd));
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn bar(scope: Scope, counted: &CountedCap, today: UtcDay) -> Markup {
 
 /// How much of a limit is used, and held by running requests, in thousandths.
 #[derive(Debug, Clone, Copy)]
-struct Gauge {
+pub(super) struct Gauge {
     spent: Amount,
     held: Amount,
     limit: Amount,
@@ -69,7 +69,7 @@ impl Gauge {
     const NEARLY: i64 = 800;
     const ALL: i64 = 1_000;
 
-    const fn of(spent: Amount, held: Amount, limit: Amount) -> Self {
+    pub(super) const fn of(spent: Amount, held: Amount, limit: Amount) -> Self {
         Self { spent, held, limit }
     }
 
@@ -87,7 +87,7 @@ impl Gauge {
     }
 
     /// The bar, and beside it the same in figures.
-    fn draw(self, name: &str) -> Markup {
+    pub(super) fn draw(self, name: &str) -> Markup {
         let spent = self.part(self.spent);
         let used = self.spent.checked_add(self.held).unwrap_or(self.limit);
         let used = self.part(used).max(spent);

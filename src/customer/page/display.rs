@@ -126,6 +126,7 @@ pub(super) fn explain(reason: &str) -> &'static str {
         "upstream_unavailable" => {
             "No provider could be reached for this model. It was free. Use another model, or try again later."
         }
+        "price_list_unknown" => "The prices of this account are not known here. Ask the seller.",
         "ledger_unavailable" | "overloaded" | "internal" => {
             "A fault on our side. It was free. Try again later."
         }

@@ -1,7 +1,8 @@
 //! Credit that may end: what of the available money comes from it, and all of it as a list. For owners alone: a member sees nothing of
 //! its customer's money.
 
-use farebox_ledger::{Grant, GrantKind, GrantRecord, Key, Timestamp, UtcDay};
+use farebox_ledger::{Grant, GrantKind, GrantRecord, Key, Timestamp};
+use farebox_selling::dates;
 use maud::{Markup, html};
 
 use super::display;
@@ -10,7 +11,7 @@ use super::table::{column, table};
 /// Grants that the first view names.
 const NAMED: usize = 3;
 
-/// What is available until when, in the order of use: `3.00 of it until 1 December`.
+/// What is available until when, in the order of use, beside plans: `3.00 of it until 1 December`.
 pub(super) fn available(key: &Key, now: Timestamp) -> Markup {
     let usable = if key.is_owner {
         key.customer.grants.usable()
@@ -18,13 +19,13 @@ pub(super) fn available(key: &Key, now: Timestamp) -> Markup {
         Vec::new()
     };
     let bound: Vec<&Grant> = (usable.into_iter())
-        .filter(|grant| grant.free().is_positive())
+        .filter(|grant| grant.free().is_positive() && grant.kind != GrantKind::Plan)
         .filter(|grant| grant.expires_at.is_some() || grant.models.is_some())
         .collect();
     let more = bound.len().saturating_sub(NAMED);
     html! {
         @for grant in bound.iter().take(NAMED) {
-            dd.beside { (display::money(grant.free())) " of it" (until(grant, now)) (models(grant)) }
+            dd.beside { (display::money(grant.free())) " of it" (until(grant, now)) (models(grant.models.as_ref())) }
         }
         @if more > 0 { dd.beside { "and " (more) " more" } }
     }
@@ -33,25 +34,13 @@ pub(super) fn available(key: &Key, now: Timestamp) -> Markup {
 fn until(grant: &Grant, now: Timestamp) -> String {
     let end = grant
         .expires_at
-        .map(|end| format!(" until {}", day(end, now)));
+        .map(|end| format!(" until {}", dates::in_words(end, now)));
     end.unwrap_or_default()
 }
 
-/// A day for people; with its time, unless the day begins then.
-fn day(at: Timestamp, now: Timestamp) -> String {
-    let year = |at| display::format(at, "%Y");
-    let date = if year(at) == year(now) {
-        "%-d %B"
-    } else {
-        "%-d %B %Y"
-    };
-    let is_midnight = UtcDay::of(at).begin() == at;
-    let time = if is_midnight { "" } else { ", %H:%M UTC" };
-    display::format(at, &format!("{date}{time}"))
-}
-
-fn models(grant: &Grant) -> Markup {
-    html! { @if let Some(models) = &grant.models { " for " (models.join(", ")) } }
+/// The slugs that credit is for, if it is not for all.
+pub(super) fn models(slugs: Option<&Vec<String>>) -> Markup {
+    html! { @if let Some(slugs) = slugs { " for " (slugs.join(", ")) } }
 }
 
 /// Every grant, newest first.
@@ -70,10 +59,10 @@ pub(super) fn list(grants: &[GrantRecord], now: Timestamp) -> Markup {
         let grant = &record.grant;
         vec![
             html! { time datetime=(record.created_at) { (display::format(record.created_at, "%b %d, %Y")) } },
-            html! { (what(grant.kind)) (models(grant)) },
+            html! { (what(grant.kind)) (models(grant.models.as_ref())) },
             html! { (display::aligned(grant.amount, amounts)) },
             html! { (display::aligned(grant.remaining_at(now), left)) },
-            html! { @match grant.expires_at { Some(end) => (day(end, now)), None => "–" } },
+            html! { @match grant.expires_at { Some(end) => (dates::in_words(end, now)), None => "–" } },
             html! { (grant.status_at(now).as_str()) },
         ]
     });
@@ -89,5 +78,6 @@ fn what(kind: GrantKind) -> &'static str {
     match kind {
         GrantKind::Promotional => "Given",
         GrantKind::Paid => "Paid",
+        GrantKind::Plan => "Period of a plan",
     }
 }

@@ -188,17 +188,17 @@ fn caps(page: OwnerPage<'_>, scope: Scope, caps: &Caps, action: &str, id: &str) 
 }
 
 /// Why there are no forms.
-fn looks_only(page: OwnerPage<'_>) -> Markup {
+pub(super) fn looks_only(page: OwnerPage<'_>) -> Markup {
     html! { @if !page.may_act {
         p.problem { "With this key you can look, and change nothing: it has expired, or the account is not active." }
     } }
 }
 
-fn once(page: OwnerPage<'_>) -> Markup {
+pub(super) fn once(page: OwnerPage<'_>) -> Markup {
     html! { input type="hidden" name="once" value=(page.once); }
 }
 
-fn problem(problem: Option<&str>) -> Markup {
+pub(super) fn problem(problem: Option<&str>) -> Markup {
     html! { @if let Some(problem) = problem { p.problem role="alert" { (problem) } } }
 }
 

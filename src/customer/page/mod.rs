@@ -10,6 +10,7 @@ pub(super) mod models;
 pub(super) mod overview;
 pub(super) mod pay;
 pub(super) mod payments;
+pub(super) mod plans;
 pub(super) mod prices;
 pub(super) mod receipt;
 pub(super) mod requests;
@@ -34,6 +35,8 @@ pub enum DashboardView {
     Requests,
     /// Top-ups, refunds, corrections.
     Payments,
+    /// The customer's plans.
+    Plans,
     /// The customer's keys and caps.
     Keys,
     /// Settings for client programs.
@@ -43,18 +46,25 @@ pub enum DashboardView {
 }
 
 impl DashboardView {
-    const ALL: [(Self, &'static str, &'static str); 6] = [
+    const ALL: [(Self, &'static str, &'static str); 7] = [
         (Self::Overview, "/dashboard", "Overview"),
         (Self::Requests, "/dashboard/requests", "Requests"),
         (Self::Payments, "/dashboard/payments", "Payments"),
+        (Self::Plans, "/dashboard/plans", "Plans"),
         (Self::Keys, "/dashboard/keys", "Keys"),
         (Self::Setup, "/dashboard/setup", "Set up"),
         (Self::Models, "/dashboard/models", "Models"),
     ];
 
-    /// Whether the holder of a key sees it: payments and keys are the owner's.
+    /// Whether the holder of a key sees it: payments, plans and keys are the owner's.
     pub(super) const fn is_for(self, key: &Key) -> bool {
-        key.own.is_owner || !matches!(self, Self::Payments | Self::Keys)
+        key.own.is_owner || !matches!(self, Self::Payments | Self::Plans | Self::Keys)
+    }
+
+    /// Whether it is named on the other views: most customers have no plans.
+    fn is_named(self, key: &Key) -> bool {
+        let has_plans = || key.customer.grants.plans.iter().next().is_some();
+        self.is_for(key) && (self != Self::Plans || has_plans())
     }
 }
 
@@ -80,7 +90,7 @@ pub(super) fn signed_in(
                 form method="post" action="/dashboard/logout-everywhere" { button.quiet { "Sign out everywhere" } }
             }
             nav.wide aria-label="Views" {
-                ul { @for (other, path, name) in DashboardView::ALL.into_iter().filter(|(view, ..)| view.is_for(key)) {
+                ul { @for (other, path, name) in DashboardView::ALL.into_iter().filter(|(view, ..)| view.is_named(key)) {
                     li { a href=(path) aria-current=[(other == view).then_some("page")] { (name) } }
                 } }
             }

@@ -13,7 +13,7 @@ use super::chart::{Range, Spending};
 use super::requests::KeyLabels;
 use super::runway::{Runway, SpendingPace};
 use super::table::{column, head, table};
-use super::{caps, display, grants, pay, payments, requests};
+use super::{caps, display, grants, pay, payments, plans, requests};
 use crate::config::Shop;
 use crate::customer::newest::NewestRequests;
 use crate::customer::recent::{month_of, spent_since};
@@ -126,6 +126,7 @@ impl Overview {
         let today = self.now.hour().div_euclid(24) * 24;
         let low = self.is_low();
         let expires = self.key.settings.expires_at;
+        let used_up = plans::used_up(&self.key, self.now);
         html! {
             dl.money-cards {
                 div.card.main.low[low] {
@@ -134,6 +135,7 @@ impl Overview {
                         (display::money(self.key.spendable(self.now))) " " span.unit { "USD" }
                         @if low { " " span.pill.warn { "low" } }
                     }
+                    (plans::available(&self.key, self.now))
                     (grants::available(&self.key, self.now))
                     dd.beside #held { (held(account.held)) }
                     @if let Some(runway) = self.runway() { dd.beside.runway { (runway.shown()) } }
@@ -148,9 +150,10 @@ impl Overview {
                 p.problem { "This account is " (self.key.customer.status) ": requests with its keys are refused." }
             } @else if !self.key.customer.account.balance().is_positive() {
                 p.problem { "Out of balance: requests are refused with " (self.shop.out_of_balance_status) " until the customer's balance is topped up." }
-            } @else if !self.remaining().is_positive() {
+            } @else if !self.remaining().is_positive() && used_up.is_empty() {
                 p.problem { "A cap leaves this key nothing to spend. Wait until it starts again, or ask for a higher one." }
             }
+            @for words in used_up { p.problem { (words) } }
             @if self.key.is_owner { (payments::owed(self.key.customer.claim)) }
             (self.caps())
             (pay::ways(&self.shop, &self.key))
@@ -158,10 +161,11 @@ impl Overview {
         }
     }
 
-    /// What may be spent by day, week, month and in all, with what is left of it. The customer's caps are the owner's business.
+    /// What may be spent of plans, and by day, week, month and in all, with what is left of it. The customer's are the owner's business.
     fn caps(&self) -> Markup {
         let today = UtcDay::of(self.now);
         html! {
+            (plans::bars(&self.key, self.now))
             (caps::bars(self.key.id.into(), &self.key.caps, today))
             @if self.key.is_owner { (caps::bars(self.key.customer.id.into(), &self.key.customer.caps, today)) }
         }

@@ -146,6 +146,7 @@ fn what(kind: EntryKind) -> &'static str {
         EntryKind::TopUp => "Top-up",
         EntryKind::Refund => "Refund",
         EntryKind::Adjust | EntryKind::WriteOff => "Correction",
+        EntryKind::Carry => "Carried into the next period",
         EntryKind::Grant => "Credit",
         EntryKind::Expired => "Expired",
         EntryKind::Void => "Taken back",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use farebox_ledger::{Amount, Bill, EndReason, Evidence, Owed, Usage};
+use farebox_ledger::{Amount, Bill, CostSource, EndReason, Evidence, Owed, Usage};
 use tokio::time::Instant;
 
 use super::super::end::End;
@@ -36,6 +36,7 @@ impl Admitted {
             bill.exposure = exposure.checked_add(dearer).unwrap_or(exposure);
             bill.cost = owed.cost;
         }
+        bill.cost_source = CostSource::between(self.count.meter.told_cost(), bill.cost);
         // Each failed try stands at its own target: another one's answer must not hide where the money goes.
         for attempt in &self.outcome.attempts {
             let Some(worked) = attempt.worked else {

@@ -1,10 +1,10 @@
 //! What the journal and the log record of a request: its bill so far, its last one, and its record.
 
-use farebox_ledger::{Amount, Bill};
+use farebox_ledger::{Amount, Bill, ToldCost};
 
 use super::super::end::End;
 use super::super::record::{self, Record};
-use super::{Admitted, LIMIT, WAITED, millis};
+use super::{Admitted, LIMIT, UNREAD_COST, WAITED, millis};
 use crate::clock;
 use crate::metering::Counted;
 use crate::upstream::redact;
@@ -34,7 +34,7 @@ impl Admitted {
             .map(|name| ("node".to_owned(), name.to_owned()));
         let mut bill = Bill {
             slug: self.model.slug.clone(),
-            family: self.request.family.name().to_owned(),
+            family: self.request.path_name().to_owned(),
             target: self.count.target.clone(),
             status: end.status,
             end_reason: end.reason.clone(),
@@ -49,9 +49,13 @@ impl Admitted {
             facts: (self.outcome.facts().into_iter())
                 .chain(node)
                 .chain(self.of_money())
+                .chain(self.unread_cost())
                 .collect(),
             served: self.billed_as(&counted.usage),
-            provider_cost: self.count.meter.provider_cost().map(Amount::from_picos),
+            provider_cost: match self.count.meter.told_cost() {
+                ToldCost::Amount(told) => Some(told),
+                ToldCost::Nothing | ToldCost::Unreadable => None,
+            },
             ..Bill::default()
         };
         self.owe(&mut bill, owed);
@@ -67,6 +71,13 @@ impl Admitted {
         limit.into_iter().chain(waited)
     }
 
+    /// What the answer said of its cost in words that are no amount.
+    fn unread_cost(&self) -> Option<(String, String)> {
+        let text = self.count.meter.unread_cost()?;
+        let text = redact::for_operator(text, &self.model.route).to_string();
+        Some((UNREAD_COST.to_owned(), text))
+    }
+
     pub(super) fn record(&self, bill: &Bill, end: &End) -> Record {
         Record {
             request_id: self.request.id,
@@ -75,7 +86,7 @@ impl Admitted {
             origin: self.request.origin,
             slug: bill.slug.clone(),
             asked: record::asked(&self.count.seen.model),
-            family: self.request.family.name(),
+            family: self.request.path_name(),
             target: bill.target.clone(),
             status: end.status,
             end_reason: end.reason.to_string(),
@@ -93,7 +104,8 @@ impl Admitted {
             waited_ms: millis(self.running.waited()),
             loss: Amount::ZERO,
             exposure: bill.exposure,
-            cost: bill.cost,
+            cost: bill.own_cost(),
+            costs: (self.outcome.cost.as_deref()).and(bill.told_cost().zip(bill.listed_cost())),
             failed: bill
                 .failed()
                 .map(|(target, owed)| (target.to_owned(), owed))

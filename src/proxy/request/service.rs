@@ -1,9 +1,9 @@
 //! What an answer was served as, for its bill and for the operator.
 
-use farebox_ledger::{Evidence, Served, ServedRegion, ServedTier, Usage};
+use farebox_ledger::{Bill, CostSource, Evidence, Served, ServedRegion, ServedTier, Usage};
 use farebox_protocol::{self as protocol, Classes};
 
-use super::{Admitted, tokens};
+use super::{Admitted, UNREAD_COST, tokens};
 use crate::metering::{ClassTrouble, Counted};
 use crate::proxy::record::Oddity;
 use crate::upstream::RefusedPin;
@@ -95,6 +95,22 @@ impl Admitted {
         let pin = self.outcome.pin_refused.as_deref();
         found.extend(pin.map(|(target, field)| Oddity::PinRefused(target.clone(), field)));
         found
+    }
+
+    /// What the answer told of its cost, if that cannot be.
+    pub(super) fn doubted_cost(&self, bill: &Bill) -> Option<Oddity> {
+        match bill.cost_source {
+            CostSource::Listed | CostSource::Told => return None,
+            CostSource::Doubted => {}
+        }
+        let told = match (bill.provider_cost, bill.facts.get(UNREAD_COST)) {
+            (Some(told), _) => format!("{told} USD"),
+            (None, text) => format!("`{}`", text.map_or("", String::as_str)),
+        };
+        Some(Oddity::CostDoubted(match bill.listed_cost() {
+            Some(listed) => format!("{told}, by `cost` {listed} USD"),
+            None => told,
+        }))
     }
 
     /// Whether the target has named classes before, where that matters: for a slug that sells some, at a complete answer.

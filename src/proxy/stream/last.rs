@@ -18,7 +18,7 @@ use crate::metering::{Ending, reported};
 pub(super) struct LastFrames {
     family: Family,
     request_id: String,
-    asks_cost: bool,
+    shows_cost: bool,
     asks_usage: bool,
     reader: Box<dyn AnswerReader>,
     outlet: Box<dyn Outlet>,
@@ -42,7 +42,7 @@ impl LastFrames {
         Self {
             family: admitted.request.family,
             request_id: record::request_id(admitted.request.id),
-            asks_cost: admitted.count.seen.asks_cost,
+            shows_cost: admitted.count.seen.shows_cost(admitted.request.family),
             asks_usage: admitted.count.seen.asks_usage,
             reader,
             outlet,
@@ -64,10 +64,10 @@ impl LastFrames {
         let printed = charge.to_string();
         let counts = SettledCounts {
             usage: &usage,
-            charge: self.asks_cost.then_some(charge),
+            charge: self.shows_cost.then_some(charge),
             wish: UsageWish {
                 chunk: self.asks_usage,
-                cost: self.asks_cost.then_some(printed.as_str()),
+                cost: self.shows_cost.then_some(printed.as_str()),
             },
             ours: settled.ours,
             id: self.reader.answer_id(),

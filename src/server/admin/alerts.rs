@@ -1,5 +1,6 @@
 //! Looks at the whole gateway, and tells the board of alerts what stands.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -15,6 +16,7 @@ use crate::server::CertificateTrouble;
 use crate::telemetry::alerts::{self, Alert, AlertKind, StandingAlert};
 use crate::upstream::{Trouble, Wrong};
 use farebox_door::byte_room::Holder;
+use farebox_selling::customer;
 
 /// Payments that could not be booked of which there is an alert each; of more, the oldest.
 const MOST_UNAPPLIED: usize = 20;
@@ -25,6 +27,8 @@ pub struct BooksSeen {
     /// Tokens that have reached much of what they may do today, and that day.
     tokens: Vec<(Token, TokenToday)>,
     unapplied: Vec<Payment>,
+    /// How many customers have each price list.
+    lists: BTreeMap<String, usize>,
 }
 
 /// Customers that the reason of one alert names.
@@ -44,7 +48,7 @@ impl Admin {
             .store(Gateway::differ(gateways), Ordering::Relaxed);
     }
 
-    /// Reads what of the books has to be told: tokens near a daily bound, and what could not be booked.
+    /// Reads what of the books has to be told: tokens near a daily bound, what could not be booked, and who has which price list.
     ///
     /// # Errors
     /// When the ledger cannot be read; what was read last stands.
@@ -62,7 +66,12 @@ impl Admin {
         let tokens = tokens.collect();
         let mut unapplied = self.ledger.unapplied().await?;
         unapplied.truncate(MOST_UNAPPLIED);
-        self.books.store(Arc::new(BooksSeen { tokens, unapplied }));
+        let lists = customer::on_price_lists(&*self.ledger).await?;
+        self.books.store(Arc::new(BooksSeen {
+            tokens,
+            unapplied,
+            lists,
+        }));
         Ok(())
     }
 
@@ -74,6 +83,8 @@ impl Admin {
         found.extend(self.of_certificates());
         found.extend(self.of_webhooks());
         found.extend(self.of_prices());
+        found.extend(self.of_plans());
+        found.extend(self.of_lists());
         found.extend(self.of_books());
         let troubles = self.front.proxy.upstreams.troubles();
         found.extend(troubles.iter().map(of_upstream));
@@ -238,6 +249,30 @@ impl Admin {
         alerts.collect()
     }
 
+    /// Plans that sell nothing.
+    fn of_plans(&self) -> Vec<Alert> {
+        let config = self.front.proxy.config.current();
+        let alerts = config.catalog.dead_plans().map(|plan| {
+            let name = plan.name.clone();
+            let why = format!("all models of plan `{name}` are retired");
+            Alert::new(&alerts::PLAN_DEAD, name.clone(), why).with("plan", name)
+        });
+        alerts.collect()
+    }
+
+    /// Price lists of customers that the catalog does not have.
+    fn of_lists(&self) -> Vec<Alert> {
+        let (books, config) = (self.books.load(), self.front.proxy.config.current());
+        let unknown = (books.lists.iter()).filter(|(name, _)| config.catalog.list(name).is_err());
+        let alerts = unknown.map(|(name, customers)| {
+            let why = format!(
+                "the catalog has no price list `{name}`; customers who have it: {customers}"
+            );
+            Alert::new(&alerts::PRICE_LIST_UNKNOWN, name.clone(), why).with("count", *customers)
+        });
+        alerts.collect()
+    }
+
     /// Targets that do not serve what was asked.
     fn of_answers(&self) -> Vec<Alert> {
         let hour = clock::now().hour();
@@ -264,7 +299,8 @@ impl Admin {
                 .with("slug", found.slug)
         });
         let odd = self.telemetry.oddities.alerts(hour);
-        miscounts.chain(breaking).chain(odd).collect()
+        let costs = self.telemetry.told_costs.alerts(clock::now());
+        miscounts.chain(breaking).chain(odd).chain(costs).collect()
     }
 
     /// Keys that are stopped for their exposure.

@@ -77,6 +77,8 @@ impl Admin {
                 "servers": self.ledger.servers().iter().map(server).collect::<Vec<_>>(),
                 "models": config.catalog.models.iter().map(|model| of_model(model)).collect::<Vec<_>>(),
                 "retired": of_retired(&config),
+                "plans": config.catalog.plans.iter().filter(|plan| config.catalog.plan(&plan.name).is_ok()).collect::<Vec<_>>(),
+                "lists": config.catalog.lists.iter().map(|list| &list.name).collect::<Vec<_>>(),
                 "ledger": self.ledger_status(sums.totals.as_ref()),
             }),
         ];

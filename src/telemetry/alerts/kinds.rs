@@ -101,6 +101,10 @@ kinds! {
         "no target of a published model works";
         "503 (529 on `/native`) `upstream_unavailable` for each request of this model";
         "mend one of its targets (the reason names each), or add another to its route"
+    PRICE_LIST_UNKNOWN "price_list_unknown" Page:
+        "customers have a price list that this catalog lacks";
+        "503 `price_list_unknown`";
+        "put the list back, or give them another (`farebox customers set`)"
     ACCOUNT_REFUSED "account_refused" Warn:
         "a provider refuses your account: a wrong key, no money, a quota that is used up";
         "nothing where another target answers, else 503 `upstream_unavailable`";
@@ -145,6 +149,14 @@ kinds! {
         "a target lets another model make a part of an answer, which is charged at this model's price";
         "the price of the model that they asked for";
         "turn advisors and fallbacks off at the provider, and compare its bill with the charges of this target"
+    COST_DIFFERS "cost_differs" Warn:
+        "a provider's answers told costs over 2 % off your `cost`, in a day of 100 requests";
+        "nothing";
+        "correct `cost`"
+    COST_DOUBTED "cost_doubted" Warn:
+        "answers told costs that are no amount, or over ten times or under a tenth of your `cost`; they are not used";
+        "nothing";
+        "compare the provider's bill with `cost`"
     CERTIFICATE_NAME "certificate_name" Warn:
         "the certificate of a listener is for another name than `--public-url` or `--admin-host` gives";
         "their programs refuse the connection; for the admin listener yours do";
@@ -165,6 +177,10 @@ kinds! {
         "a saved catalog lowered a price by more than half, and is in force";
         "the new price, from the next request on";
         "undo the change if it is a mistake; it ends when the price changes again, or after a day"
+    PLAN_DEAD "plan_dead" Warn:
+        "all models of a plan are retired";
+        "the plan is not sold";
+        "name published slugs in its `models`, or in the `use` of one"
     WEBHOOK_DISABLED "webhook_disabled" Warn:
         "a webhook gets no more events: it answered 410, or an event did not arrive in ten tries over three days";
         "nothing; your own programs no longer hear of payments and balances";

@@ -94,6 +94,12 @@ impl Simulated {
         if manner == Manner::Overloaded {
             return refusal(529, "overloaded_error", "Overloaded");
         }
+        if let Some(kind) = call.kind() {
+            return match kind.dialect().simulate(body, model) {
+                Ok(answer) => whole(answer.into_bytes(), manner),
+                Err(message) => refusal(400, "invalid_request_error", &message),
+            };
+        }
         let prompt = match call.family.protocol().read_prompt(body) {
             Ok(prompt) => prompt,
             Err(message) => {

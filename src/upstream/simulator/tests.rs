@@ -67,6 +67,7 @@ fn send(
         breaker,
         translate: true,
         prefer: Prefer::Family,
+        call: None,
     };
     let call = UpstreamCall {
         stream,

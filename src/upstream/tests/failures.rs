@@ -254,7 +254,7 @@ async fn a_side_path_that_a_provider_does_not_have_moves_no_breaker() {
 #[tokio::test]
 async fn a_family_nobody_speaks_has_no_target() {
     let mut only_chat = provider("sim", "");
-    only_chat.speaks = vec![Family::Chat];
+    only_chat.speaks = vec![Family::Chat.into()];
     let desk = Desk::new(Route {
         translate: false,
         ..route([only_chat])

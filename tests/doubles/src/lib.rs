@@ -19,6 +19,7 @@ mod chat_order;
 mod chat_shapes;
 mod compatible;
 mod deepseek;
+mod embeddings;
 mod fireworks;
 mod gemini;
 mod groq;
@@ -140,6 +141,10 @@ pub static WIRES: &[&Wire] = &[
     &together::WIRE,
     &vllm::WIRE,
     &xai::WIRE,
+    &embeddings::OPENAI,
+    &embeddings::MISTRAL,
+    &embeddings::GEMINI,
+    &embeddings::VLLM,
     &anthropic::messages::WIRE,
     &anthropic::count::WIRE,
 ];

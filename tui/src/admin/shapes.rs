@@ -3,6 +3,7 @@
 //! Every field is optional: a gateway of another version shows less, and never breaks the console. `docs/reference.md` lists the
 //! shapes.
 
+use farebox_ledger::PlanTerms;
 use serde::Deserialize;
 
 /// The content of `/status`.
@@ -33,6 +34,10 @@ pub(crate) struct StatusReport {
     pub(crate) servers: Vec<ReportedServer>,
     pub(crate) models: Vec<ReportedModel>,
     pub(crate) retired: Vec<ReportedRetired>,
+    /// Plans that are sold.
+    pub(crate) plans: Vec<PlanTerms>,
+    /// The names of its price lists.
+    pub(crate) lists: Vec<String>,
     /// Fields of requests that are not served.
     pub(crate) client_fields: Vec<ClientField>,
     pub(crate) ledger: LedgerState,

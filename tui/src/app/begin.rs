@@ -1,7 +1,10 @@
 //! How an act begins: with its form, or with its review if it asks for nothing.
 
-use farebox_ledger::{CustomerStatus, GrantRecord, JournalEntry, KeyStatus, Scope};
-use serde_json::json;
+use farebox_ledger::{
+    CustomerStatus, GrantRecord, JournalEntry, KeyStatus, Scope, SubscriptionStatus,
+};
+use farebox_selling::subscription::SubscriptionDocument;
+use serde_json::{Value, json};
 
 use super::ConsoleApp;
 use super::command::{CommandContext, ConsoleCommand};
@@ -43,18 +46,17 @@ impl ConsoleApp {
         let key = self.selected_charge().and_then(|entry| entry.key);
         let key = key.filter(|_| charge.is_some()).map(Scope::Key);
         let of = key.or_else(|| about.as_ref().map(Party::scope));
+        let row = self.selected_row_of(command);
         if kind.asks.is_empty() && kind.permanent.is_none() {
             let mut plan = ActPlan::plain(kind, of);
-            if let Some(grant) = self.selected_grant().filter(|_| *kind == acts::VOID_GRANT) {
-                plan.body
-                    .insert(acts::GRANT.to_owned(), json!(grant.grant.id));
-            }
+            plan.body.extend(row);
             return self.show_review(plan, about, None, marked);
         }
         let act = ActForm {
             kind,
             about,
             charge,
+            row,
             marked,
         };
         let form = Form::act(act, of, self.new_operation(), self.now);
@@ -72,6 +74,15 @@ impl ConsoleApp {
             ConsoleCommand::Move => &acts::MOVE,
             ConsoleCommand::GiveGrant => &acts::GIVE_GRANT,
             ConsoleCommand::VoidGrant => &acts::VOID_GRANT,
+            ConsoleCommand::SellPlan => &acts::SELL_PLAN,
+            ConsoleCommand::ChangePlan => &acts::CHANGE_PLAN,
+            ConsoleCommand::PausePlan => match self.selected_plan()?.status.0 {
+                SubscriptionStatus::Paused => &acts::RESUME_PLAN,
+                SubscriptionStatus::Active
+                | SubscriptionStatus::Lapsed
+                | SubscriptionStatus::Ended => &acts::PAUSE_PLAN,
+            },
+            ConsoleCommand::EndPlan => &acts::END_PLAN,
             ConsoleCommand::Edit if is_customer => &acts::EDIT_CUSTOMER,
             ConsoleCommand::Edit => &acts::EDIT,
             ConsoleCommand::Rotate => &acts::ROTATE,
@@ -110,6 +121,24 @@ impl ConsoleApp {
     pub(super) fn selected_grant(&self) -> Option<&GrantRecord> {
         let detail = self.detail.as_ref().filter(|_| self.detail_open);
         detail.and_then(PartyDetail::selected_grant)
+    }
+
+    /// The selected subscription of the open page.
+    pub(super) fn selected_plan(&self) -> Option<&SubscriptionDocument> {
+        let detail = self.detail.as_ref().filter(|_| self.detail_open);
+        detail.and_then(PartyDetail::selected_plan)
+    }
+
+    /// The selected line that a command is about, as a member of its act.
+    fn selected_row_of(&self, command: ConsoleCommand) -> Option<(String, Value)> {
+        let (name, id) = match command {
+            ConsoleCommand::VoidGrant => (acts::GRANT, json!(self.selected_grant()?.grant.id)),
+            ConsoleCommand::ChangePlan | ConsoleCommand::PausePlan | ConsoleCommand::EndPlan => {
+                (acts::SUBSCRIPTION, json!(self.selected_plan()?.id))
+            }
+            _ => return None,
+        };
+        Some((name.to_owned(), id))
     }
 
     fn charge(&self) -> Option<RefundedCharge> {

@@ -4,7 +4,8 @@
 //! appears.
 
 use farebox_ledger::{
-    CustomerStatus, EntryKind, GrantRecord, GrantStatus, Key, KeyStatus, Timestamp,
+    CustomerStatus, EntryKind, GrantRecord, GrantStatus, Key, KeyStatus, SubscriptionStatus,
+    Timestamp,
 };
 
 use super::party::Party;
@@ -77,6 +78,11 @@ pub(crate) enum ConsoleCommand {
     Move,
     GiveGrant,
     VoidGrant,
+    SellPlan,
+    ChangePlan,
+    /// Stop a subscription's time, or let it go on.
+    PausePlan,
+    EndPlan,
     Refund,
     Link,
     Export,
@@ -114,6 +120,10 @@ impl ConsoleCommand {
                 | Self::Move
                 | Self::GiveGrant
                 | Self::VoidGrant
+                | Self::SellPlan
+                | Self::ChangePlan
+                | Self::PausePlan
+                | Self::EndPlan
                 | Self::Edit
                 | Self::Block
                 | Self::Rotate
@@ -165,6 +175,7 @@ impl ConsoleCommand {
                 .then(|| "no key is listed".to_owned()),
             Self::Refund => app.refund_problem(),
             Self::VoidGrant => app.void_problem(),
+            Self::ChangePlan | Self::PausePlan | Self::EndPlan => self.plan_problem(app),
             _ if self.acts_on_many() && app.acts_on_marks() => None,
             Self::Rotate | Self::Link if app.acts_on_marks() => {
                 Some("it is done one key at a time: esc clears the marks".to_owned())
@@ -178,6 +189,25 @@ impl ConsoleCommand {
                 }
             },
             _ => None,
+        }
+    }
+
+    /// Why nothing can be done to the selected plan.
+    fn plan_problem(self, app: &ConsoleApp) -> Option<String> {
+        let Some(of) = app.selected_plan() else {
+            return Some("select a plan first: its tab is plans".to_owned());
+        };
+        match (of.status.0, self) {
+            (SubscriptionStatus::Ended, _) => Some("this plan is ended".to_owned()),
+            (SubscriptionStatus::Lapsed, Self::PausePlan) => {
+                Some("this plan has lapsed: nothing is left to pause".to_owned())
+            }
+            (
+                SubscriptionStatus::Active
+                | SubscriptionStatus::Lapsed
+                | SubscriptionStatus::Paused,
+                _,
+            ) => None,
         }
     }
 

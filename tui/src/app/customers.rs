@@ -42,7 +42,7 @@ pub(crate) const CUSTOMERS: &[ListColumn<CustomerLine>] = &[
     }),
     right("AVAILABLE", 11, 4).falling(5, |line, now| {
         line.shows(
-            |customer| money(customer.account.available()),
+            |customer| money(customer.available("")),
             |key| money(key.spendable(now)).faint(),
         )
     }),

@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 use farebox_ledger::{
     Amount, AuditRecord, GrantRecord, JournalEntry, OpenHold, Payment, Scope, Timestamp, UsageRow,
 };
+use farebox_selling::subscription::SubscriptionDocument;
 
 use super::list::{ListColumn, ListRow, orders, sorted};
 use super::order::{ListOrder, ListState};
 use super::party::{MemberKey, Party};
 use super::tabs::{
-    ACTS, ENTRIES, ENTRIES_OF_KEY, GRANTS, MEMBERS, MODEL_SUMS, ModelSum, PAYMENTS, RUNNING,
+    ACTS, ENTRIES, ENTRIES_OF_KEY, GRANTS, MEMBERS, MODEL_SUMS, ModelSum, PAYMENTS, PLANS, RUNNING,
 };
 
 /// Entries read per page.
@@ -31,6 +32,8 @@ pub(crate) enum Tab {
     Payments,
     /// Of a customer.
     Grants,
+    /// Of a customer.
+    Plans,
     /// Of a customer.
     Keys,
     Models,
@@ -53,6 +56,7 @@ const TABS_OF_CUSTOMER: &[(Tab, &str)] = &[
     (Tab::Entries, "all"),
     (Tab::Payments, "money in"),
     (Tab::Grants, "grants"),
+    (Tab::Plans, "plans"),
     (Tab::Keys, "keys"),
     (Tab::Models, "models"),
     (Tab::Running, "running"),
@@ -116,6 +120,8 @@ pub(crate) struct PartyDetail {
     pub(crate) keys: Vec<MemberKey>,
     pub(crate) unapplied: Vec<Payment>,
     pub(crate) grants: Vec<GrantRecord>,
+    /// Of a customer: subscriptions of which something can still come.
+    pub(crate) plans: Vec<SubscriptionDocument>,
     pub(crate) tab: Tab,
     /// Of this tab.
     pub(crate) list: ListState,
@@ -140,6 +146,7 @@ impl PartyDetail {
             keys: Vec::new(),
             unapplied: Vec::new(),
             grants: Vec::new(),
+            plans: Vec::new(),
             tab: Tab::Entries,
             list: ListState::default(),
             check: BalanceCheck::NotYet,
@@ -176,6 +183,7 @@ impl PartyDetail {
         } else {
             (self.entries, self.entries_end) = (data.entries, data.entries_end);
         }
+        self.plans = plans_of(data.party.as_ref(), data.at);
         (self.party, self.usage, self.acts, self.holds) =
             (data.party, data.usage, data.acts, data.holds);
         (self.keys, self.unapplied, self.grants) = (data.keys, data.unapplied, data.grants);
@@ -209,6 +217,7 @@ impl PartyDetail {
             Tab::Entries => self.entries.len(),
             Tab::Payments => self.payments().count(),
             Tab::Grants => self.grants.len(),
+            Tab::Plans => self.plans.len(),
             Tab::Keys => self.keys.len(),
             Tab::Models => self.by_model().len(),
             Tab::Running => self.holds.len(),
@@ -253,6 +262,7 @@ impl PartyDetail {
             Tab::Entries => orders(self.entry_columns()),
             Tab::Payments => orders(PAYMENTS),
             Tab::Grants => orders(GRANTS),
+            Tab::Plans => orders(PLANS),
             Tab::Keys => orders(MEMBERS),
             Tab::Models => orders(MODEL_SUMS),
             Tab::Running => orders(RUNNING),
@@ -301,6 +311,11 @@ impl PartyDetail {
         self.selected_of(Tab::Grants, GRANTS, self.grants.iter())
     }
 
+    /// The selected subscription of a customer.
+    pub(crate) fn selected_plan(&self) -> Option<&SubscriptionDocument> {
+        self.selected_of(Tab::Plans, PLANS, self.plans.iter())
+    }
+
     /// The selected key of a customer.
     pub(crate) fn selected_member(&self) -> Option<&MemberKey> {
         self.selected_of(Tab::Keys, MEMBERS, self.keys.iter())
@@ -319,6 +334,9 @@ impl PartyDetail {
         }
         if let Some(grant) = self.selected_grant() {
             return Some(grant.grant.id.to_string());
+        }
+        if let Some(of) = self.selected_plan() {
+            return Some(of.id.clone());
         }
         let hold = self.selected_hold();
         let request = hold.map(|hold| format!("req_{}", hold.request));
@@ -390,6 +408,15 @@ impl PartyDetail {
             .map(|sum| ModelSum { sum, all })
             .collect()
     }
+}
+
+/// The subscriptions of a customer, as they are at an instant.
+fn plans_of(party: Option<&Party>, now: Timestamp) -> Vec<SubscriptionDocument> {
+    let Some(customer) = party.map(Party::customer) else {
+        return Vec::new();
+    };
+    let of = |of| SubscriptionDocument::of(of, customer, now);
+    customer.grants.plans.iter().map(of).collect()
 }
 
 /// The first instant of a usage question over the last seven days.

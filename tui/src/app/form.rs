@@ -39,6 +39,8 @@ pub(crate) struct ActForm {
     /// What it is done to, as it was when the form opened; none for a new one.
     pub(crate) about: Option<Party>,
     pub(crate) charge: Option<RefundedCharge>,
+    /// The line of the page that it is about, as a member of the act.
+    pub(crate) row: Option<(String, Value)>,
     /// It is done to so many marked keys instead.
     pub(crate) marked: usize,
 }
@@ -377,6 +379,7 @@ impl Form {
                 for asked_besides in [AGAIN, LAST_FOUR, HOW_MANY] {
                     body.shift_remove(asked_besides);
                 }
+                body.extend(act.row.clone());
                 let plan = ActPlan {
                     kind: act.kind,
                     of: self.of,

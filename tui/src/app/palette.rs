@@ -140,6 +140,10 @@ impl ConsoleApp {
                 PaletteAct::Filter(value.to_owned()),
             ),
             "find" => ("go to it", PaletteAct::Find(value.to_owned())),
+            "period" if self.sums().is_some() => (
+                "add these days up",
+                PaletteAct::Period(Period::typed(value)?),
+            ),
             _ => return None,
         };
         let shown = crate::sanitize::mask(value);

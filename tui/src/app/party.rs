@@ -1,7 +1,8 @@
 //! What a page or an act is about: a key, or a customer with all of its keys.
 
 use farebox_ledger::{
-    Account, Amount, Customer, CustomerId, CustomerStatus, Key, KeyStatus, Scope, Timestamp,
+    Account, Amount, Customer, CustomerId, CustomerStatus, Key, KeyStatus, Scope,
+    SubscriptionStatus, Timestamp,
 };
 
 /// Who has less available, and has not set another bound, is called low.
@@ -58,7 +59,7 @@ impl Party {
     pub(crate) fn available(&self, now: Timestamp) -> Amount {
         match self {
             Self::Key(key) => key.spendable(now),
-            Self::Customer(customer) => customer.account.available(),
+            Self::Customer(customer) => customer.available(""),
         }
     }
 
@@ -123,11 +124,14 @@ pub(crate) fn customer_word(customer: &Customer) -> &'static str {
     }
 }
 
-/// Whether a customer that is served can pay.
+/// Whether a customer that is served can pay, and has paid its plans.
 fn money_word(customer: &Customer) -> &'static str {
-    let (account, available) = (customer.account, customer.account.available());
+    let (account, available) = (customer.account, customer.available(""));
+    let mut plans = customer.grants.plans.iter();
     if customer.claim.is_positive() {
         "OWES"
+    } else if plans.any(|of| of.state.status == SubscriptionStatus::Lapsed) {
+        "LAPSED"
     } else if !available.is_positive() && account.held.is_positive() {
         "in use"
     } else if !available.is_positive() {

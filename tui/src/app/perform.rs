@@ -60,6 +60,10 @@ impl ConsoleApp {
             | ConsoleCommand::Move
             | ConsoleCommand::GiveGrant
             | ConsoleCommand::VoidGrant
+            | ConsoleCommand::SellPlan
+            | ConsoleCommand::ChangePlan
+            | ConsoleCommand::PausePlan
+            | ConsoleCommand::EndPlan
             | ConsoleCommand::Edit
             | ConsoleCommand::Rotate
             | ConsoleCommand::Revoke
@@ -69,8 +73,7 @@ impl ConsoleApp {
             | ConsoleCommand::Block
             | ConsoleCommand::Link => self.begin(command),
             ConsoleCommand::CopyId => {
-                let id = self.selected_id().unwrap_or_default();
-                vec![Effect::Copy(Hidden(id))]
+                vec![Effect::Copy(Hidden(self.selected_id().unwrap_or_default()))]
             }
             plain => {
                 self.perform_plain(plain);

@@ -1,9 +1,12 @@
 //! The lists on the page of a key or customer, one for each tab.
 
 use farebox_ledger::{Amount, AuditRecord, GrantRecord, JournalEntry, OpenHold, UsageRow};
+use farebox_selling::subscription::{PlanPeriodDocument, PlanWindowDocument, SubscriptionDocument};
+use farebox_selling::value::Instant;
 
 use super::cell::{
-    age, count, faint, id, number, plain, signed, state, text, tokens, when, within,
+    ListCell, age, count, date, faint, id, number, plain, signed, state, text, tokens, unknown,
+    when, within,
 };
 use super::list::{ListColumn, ListRow, fill, left, right};
 use super::party::{MemberKey, state_word};
@@ -65,6 +68,51 @@ pub(crate) const GRANTS: &[ListColumn<GrantRecord>] = &[
     }),
     left("STATE", 9, 0).rising(5, |record, now| state(record.grant.status_at(now).as_str())),
 ];
+
+/// Subscriptions of a customer. Where room is short, its windows say more than the end of a period, which is that of what is paid.
+pub(crate) const PLANS: &[ListColumn<SubscriptionDocument>] = &[
+    left("SUBSCRIPTION", 12, 5).rising(8, |of, _| id(&of.id)),
+    fill("PLAN").rising(6, |of, _| plain(&of.plan)),
+    right("LEFT", 9, 0).falling(1, |of, _| {
+        of_period(of, |period| within(period.remaining.0, 9).strong())
+    }),
+    right("OF", 9, 4).falling(2, |of, _| {
+        of_period(of, |period| within(period.allowance.0, 9))
+    }),
+    // Of the window that leaves least.
+    right("WINDOW", 9, 2).falling(3, |of, _| {
+        of_period(of, |_| match tightest(of) {
+            Some(window) => within(window.available.0, 9),
+            None => faint("none"),
+        })
+    }),
+    left("OPENS", 11, 2).rising(4, |of, now| {
+        let opens = tightest(of).and_then(|window| window.opens_at);
+        opens.map_or_else(
+            || faint("").by(number(i64::MIN)),
+            |Instant(at)| when(at, now),
+        )
+    }),
+    left("PERIOD TO", 10, 3).rising(5, |of, _| of_period(of, |period| date(period.ends_at.0))),
+    left("PAID TO", 10, 1).rising(7, |of, _| match of.paid_until {
+        Some(Instant(end)) => date(end),
+        None => faint("not paid"),
+    }),
+    left("STATE", 7, 0).rising(9, |of, _| state(of.status.0.as_str())),
+];
+
+/// A cell of the period that can be used.
+fn of_period(
+    of: &SubscriptionDocument,
+    cell: impl Fn(&PlanPeriodDocument) -> ListCell,
+) -> ListCell {
+    of.period.as_ref().map_or_else(|| unknown().faint(), cell)
+}
+
+/// The window that leaves least.
+fn tightest(of: &SubscriptionDocument) -> Option<&PlanWindowDocument> {
+    of.windows.iter().min_by_key(|window| window.available.0)
+}
 
 pub(crate) const PAYMENTS: &[ListColumn<AuditRecord>] = &[
     left("UTC", 11, 0).falling(5, |act, now| when(act.at, now).by(number(act.position))),
@@ -138,6 +186,10 @@ impl ListRow for MemberKey {
 }
 
 impl ListRow for GrantRecord {
+    type At<'a> = &'a Self;
+}
+
+impl ListRow for SubscriptionDocument {
     type At<'a> = &'a Self;
 }
 

@@ -20,9 +20,8 @@ impl Tone {
     pub(crate) fn of_state(word: &str) -> Self {
         match word {
             "ok" | "closed" | "LIVE" | "running" | "active" => Self::Good,
-            "low" | "in use" | "half_open" | "trial" | "failing" | "warning" | "EXPIRED" => {
-                Self::Warn
-            }
+            "low" | "in use" | "half_open" | "trial" | "failing" | "warning" | "EXPIRED"
+            | "LAPSED" | "lapsed" => Self::Warn,
             "EMPTY" | "REFUSED" | "OWES" | "STOPPED" | "SUSPENDED" | "CLOSED" | "BLOCKED"
             | "REVOKED" | "OPEN" | "open" | "error" | "REJECTED" | "rejected" => Self::Bad,
             _ => Self::Plain,

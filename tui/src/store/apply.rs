@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use farebox_ledger::{CustomerId, KeyId, LedgerError, OperationId, lock};
-use farebox_selling::{Deed, Doer, Unfit};
+use farebox_ledger::{CustomerId, KeyId, LedgerError, OperationId, PlanTerms, lock};
+use farebox_selling::{Deed, Doer, SoldModels, Unfit};
 
 use super::StoreShared;
 use crate::app::message::Message;
@@ -19,6 +19,41 @@ use crate::state_file::{OpenOperation, runs_elsewhere};
 
 /// What was sent and has no known outcome yet, with its secrets: sending it again must do the same.
 pub(crate) type SentDeeds = Arc<Mutex<HashMap<OperationId, Deed>>>;
+
+/// What a gateway sells of plans, and the names of its price lists; of models nothing is asked.
+struct SoldThere {
+    plans: Vec<PlanTerms>,
+    lists: Vec<String>,
+}
+
+impl SoldModels for SoldThere {
+    fn unsold(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn plan(&self, name: &str) -> Result<PlanTerms, String> {
+        let found = self.plans.iter().find(|plan| plan.name == name);
+        found.cloned().ok_or_else(|| {
+            let names: Vec<&str> = self.plans.iter().map(|plan| &*plan.name).collect();
+            match names.as_slice() {
+                [] => format!("{name:?} is not sold, and no other plan is"),
+                names => format!("{name:?} is not sold; plans are {}", names.join(", ")),
+            }
+        })
+    }
+
+    fn has_list(&self, name: &str) -> Result<(), String> {
+        let names = &self.lists;
+        match names.as_slice() {
+            _ if names.iter().any(|known| known == name) => Ok(()),
+            [] => Err(format!("there is no price list {name:?}, and no other")),
+            names => Err(format!(
+                "there is no price list {name:?}; there are {}",
+                names.join(", ")
+            )),
+        }
+    }
+}
 
 const ASK_AGAIN: Duration = Duration::from_secs(2);
 
@@ -50,17 +85,43 @@ impl StoreShared {
         }
     }
 
+    /// What the gateway sells.
+    async fn sold(&self) -> Result<SoldThere, Unfit> {
+        let status = self.client.status().await;
+        let sold = status.map(|status| SoldThere {
+            plans: status.plans,
+            lists: status.lists,
+        });
+        sold.map_err(|error| {
+            Unfit::Wrong(format!(
+                "only a running gateway knows plans and price lists, and none answers at {}: {error}",
+                self.client.url()
+            ))
+        })
+    }
+
     /// What the ledger is asked: what it was asked before under this id, else something new.
     pub(super) async fn deed(&self, pending: &Pending) -> Result<Deed, Unfit> {
         if let Some(deed) = self.sent().get(&pending.operation) {
             return Ok(deed.clone());
         }
+        let says = |name| {
+            pending
+                .plan
+                .body
+                .get(name)
+                .is_some_and(|said| !said.is_null())
+        };
+        let sold = match says("plan") || says("price_list") {
+            true => Some(self.sold().await?),
+            false => None,
+        };
         let doer = Doer {
             ledger: &*self.ledger,
             actor: &pending.actor,
             sells: false,
             kept: Some(pending.act()),
-            sold: None,
+            sold: sold.as_ref().map(|sold| sold as &dyn SoldModels),
         };
         let deed = (pending.plan.kind.deed)(&pending.plan, &doer).await?;
         self.sent().insert(pending.operation, deed.clone());

@@ -268,6 +268,7 @@ const KEY_COLUMNS: &[&str] = &[
 ];
 const SUMS_COLUMNS: &[&str] = &[
     "name", "label", "requests", "charge", "cost", "priced", "own", "margin", "exposure", "loss",
+    "told",
 ];
 const AUDIT_COLUMNS: &[&str] = &["at", "actor", "act", "key", "operation", "details"];
 pub(crate) fn key_row(key: &Key, now: Timestamp) -> Value {
@@ -289,6 +290,7 @@ fn sums_row(row: &MarginRow, label: Option<&String>) -> Value {
     json!({
         "name": row.name, "label": label, "requests": row.requests, "charge": row.charge, "cost": row.cost, "priced": row.priced,
         "own": row.own, "margin": row.margin(), "exposure": row.exposure, "loss": row.loss,
+        "told": row.told,
     })
 }
 
@@ -416,8 +418,8 @@ mod tests {
         );
         let keys = [2, 1].map(|number| KeyId::from_random(number).to_string());
         let expected = format!(
-            "name,label,requests,charge,cost,priced,own,margin,exposure,loss\r\n\
-             {},\"'=acme, 2\",1,0.00,0.003,0.00,0.00,-0.003,0.002,0.00\r\n{},\"'=acme, 1\",1,0.00,0.00,0.00,0.00,,0.001,0.00\r\n",
+            "name,label,requests,charge,cost,priced,own,margin,exposure,loss,told\r\n\
+             {},\"'=acme, 2\",1,0.00,0.003,0.00,0.00,-0.003,0.002,0.00,0.00\r\n{},\"'=acme, 1\",1,0.00,0.00,0.00,0.00,,0.001,0.00,0.00\r\n",
             keys[0], keys[1]
         );
         assert_eq!(csv, expected);

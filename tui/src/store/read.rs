@@ -199,7 +199,13 @@ impl StoreShared {
                 .iter()
                 .filter_map(|row| row.name.parse().ok())
                 .collect(),
-            MarginBy::Target | MarginBy::Class | MarginBy::Day => Vec::new(),
+            MarginBy::Customer
+            | MarginBy::Slug
+            | MarginBy::Target
+            | MarginBy::Provider
+            | MarginBy::Account
+            | MarginBy::Class
+            | MarginBy::Day => Vec::new(),
         };
         let keys = if ids.is_empty() {
             Vec::new()

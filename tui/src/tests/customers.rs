@@ -1,6 +1,6 @@
 //! Customers: found, unfolded, opened, and changed, each act with its review and its operation.
 
-use farebox_ledger::CustomerStatus;
+use farebox_ledger::{CustomerStatus, Grants, Plans, SubscriptionStatus};
 use serde_json::json;
 
 use super::bench::Bench;
@@ -62,7 +62,7 @@ fn a_customers_page_has_its_keys_caps_and_what_is_not_booked() {
     ] {
         assert!(screen.contains(words), "{words}: {screen}");
     }
-    let screen = bench.press("]]]").screen();
+    let screen = bench.press("]]]]").screen();
     assert!(
         screen.contains("owner") && screen.contains("$4.08"),
         "{screen}"
@@ -116,6 +116,70 @@ fn grants_are_listed_given_and_taken_back() {
 }
 
 #[test]
+fn plans_are_listed_sold_changed_stopped_and_ended() {
+    let mut bench = bench();
+    assert!(bench.screen().contains("LAPSED"), "{}", bench.screen());
+    let screen = bench.press("<enter>").screen();
+    let words = "coder (s_000000002z): active, 12.00 of 25.00 left until";
+    assert!(screen.contains(words), "{screen}");
+    bench.press("E");
+    let screen = bench.screen();
+    assert!(screen.contains("select a plan first"), "{screen}");
+    let screen = bench.press("]]]").screen();
+    for words in [
+        "plans 2",
+        "coder",
+        "$12.00",
+        "$2.50",
+        "15:04:11",
+        "2026-12-20",
+        "active",
+        "team",
+        "not paid",
+        "lapsed",
+    ] {
+        assert!(screen.contains(words), "{words}: {screen}");
+    }
+    let screen = bench.press("jz").screen();
+    let words = "nothing is left to pause";
+    assert!(
+        bench.app.modal.is_none() && screen.contains(words),
+        "{screen}"
+    );
+    for (keys, name, says) in [
+        ("z", "Pause plan", json!({})),
+        ("E", "End plan", json!({})),
+        (
+            "Pteam<tab>y<enter>",
+            "Change plan",
+            json!({ "plan": "team", "at_once": true }),
+        ),
+    ] {
+        let mut bench = self::bench();
+        bench.press("<enter>]]]").press(keys).press("y");
+        let plan = &bench.sent[0].plan;
+        assert_eq!(plan.kind.name, name);
+        let mut said = json!(plan.body);
+        let of = said.as_object_mut().unwrap().remove("subscription");
+        assert_eq!((of, said), (Some(json!("s_000000002z")), says), "{name}");
+    }
+    bench.customers[0].grants = paused(&bench.customers[0].grants);
+    bench.press("rkz").press("y");
+    assert_eq!(bench.sent[0].plan.kind.name, "Resume plan");
+}
+
+/// The same grants, with every plan paused.
+fn paused(grants: &Grants) -> Grants {
+    let plans = grants.plans.iter().cloned().map(|mut of| {
+        of.state.status = SubscriptionStatus::Paused;
+        of
+    });
+    let windows = grants.plans.windows().cloned();
+    let plans = Plans::of(plans.collect(), windows.collect());
+    Grants::of(grants.iter().cloned().collect()).and(plans)
+}
+
+#[test]
 fn every_act_on_a_customer_is_reviewed_and_sent_once() {
     let [class, other] = [&customers()[0], &customers()[1]];
     let end: String = class.id.chars().chars().skip(6).collect();
@@ -128,13 +192,14 @@ fn every_act_on_a_customer_is_reviewed_and_sent_once() {
             "i5<tab>spring-8<tab><tab>2099-01-31<tab>0<enter>",
             "Give credit",
         ),
-        ("e<tab><tab><tab><tab>9<enter>", "Edit customer"),
+        ("pcoder<tab><tab><tab>y<enter>", "Sell plan"),
+        ("e<tab><tab><tab><tab>9<tab><enter>", "Edit customer"),
         ("b", "Suspend"),
         ("jb", "Resume"),
         (moves.as_str(), "Move"),
         (closes.as_str(), "Close"),
         (
-            "nClass 9c<tab>crm-10<tab>2.50<tab>5<tab><enter>",
+            "nClass 9c<tab>crm-10<tab>2.50<tab>5<tab><tab><enter>",
             "New customer",
         ),
         ("<enter>b", "Suspend"),
@@ -167,6 +232,7 @@ fn every_act_on_a_customer_is_reviewed_and_sent_once() {
                 "label": "Class 9c", "external_id": "crm-10", "low_balance": "2.50", "rate": 5,
             }),
             "New key" => json!({ "label": "pupil-3" }),
+            "Sell plan" => json!({ "plan": "coder", "given": true }),
             // Of an edit only what differs from what its form showed.
             "Edit customer" => json!({ "concurrency": 9 }),
             _ => continue,

@@ -8,11 +8,14 @@ use farebox_ledger::{
     Account, Amount, AuditRecord, Bill, BillLine, Caps, Customer, CustomerId, CustomerSettings,
     CustomerStatus, EndReason, EntryKind, Grant, GrantId, GrantKind, GrantName, GrantRecord,
     GrantStatus, Grants, JournalEntry, Key, KeyId, KeyRecord, KeySettings, KeyStatus, MarginRow,
-    OpenHold, OperationId, PaidSum, Payment, PaymentStatus, Registers, SecretHash, Served,
-    ServedRegion, ServedTier, SlugHour, Timestamp, Totals, Usage, UsageRow,
+    OpenHold, OperationId, PaidSum, Payment, PaymentStatus, PeriodAnchor, PlanTerms, PlanWindow,
+    Plans, Registers, RunningPeriod, SecretHash, Served, ServedRegion, ServedTier, SlugHour,
+    Subscription, SubscriptionId, SubscriptionState, SubscriptionStatus, Timestamp, Totals, Usage,
+    UsageRow, WindowId, WindowPlace,
 };
 use farebox_selling::value::{CustomerName, Instant, Usd};
 use farebox_selling::waiting::WaitingThing;
+use serde_json::json;
 
 pub(super) const HOUR: i64 = 3_600_000;
 
@@ -138,13 +141,9 @@ pub(super) fn customers() -> Vec<Customer> {
     class.settings.external_id = Some("crm-9".to_owned());
     class.settings.rate = Some(5);
     class.caps = month_cap("40", "12.25", "1.50");
-    class.grants = Grants::of(
-        grants()
-            .into_iter()
-            .take(2)
-            .map(|record| record.grant)
-            .collect(),
-    );
+    let open = grants().into_iter().take(2).map(|record| record.grant);
+    let plans = Plans::of(subscriptions(), vec![window()]);
+    class.grants = Grants::of(open.chain([period()]).collect()).and(plans);
     let mut suspended = key(61, "Ms. Grace", "8", "8", "0").customer;
     suspended.status = CustomerStatus::Suspended;
     suspended.claim = usd("2.50");
@@ -193,6 +192,95 @@ pub(super) fn grants() -> Vec<GrantRecord> {
     ]
 }
 
+/// What the class has bought.
+pub(super) fn coder() -> PlanTerms {
+    let terms = json!({
+        "name": "coder", "title": "Coder, monthly", "price": "20", "allowance": "25",
+        "period": "month", "windows": [{ "per": "5h", "usd": "4" }], "grace": 6 * HOUR,
+    });
+    serde_json::from_value(terms).unwrap()
+}
+
+/// The grant of the running period of the class.
+fn period() -> Grant {
+    let running = subscriptions().remove(0).state.running.unwrap();
+    Grant {
+        id: running.grant,
+        kind: GrantKind::Plan,
+        amount: usd("25"),
+        effective_at: running.begins,
+        expires_at: Some(running.ends),
+        remaining: usd("12"),
+        ..grants().remove(0).grant
+    }
+}
+
+/// The window in which the class is.
+fn window() -> PlanWindow {
+    let begins = ago(2 * HOUR);
+    PlanWindow {
+        id: WindowId::from_i64(1).unwrap(),
+        customer: grants().remove(0).grant.customer,
+        place: WindowPlace {
+            plan: "coder".to_owned(),
+            per: "5h".parse().unwrap(),
+        },
+        begins,
+        ends: ago(-3 * HOUR),
+        bound: usd("4"),
+        charged: usd("1.50"),
+        held: Amount::ZERO,
+        told: 0,
+    }
+}
+
+/// Subscriptions of the class: one whose third period runs, and one that has lapsed.
+fn subscriptions() -> Vec<Subscription> {
+    let begins = ago(24 * HOUR);
+    let of = |number: u64, terms: PlanTerms, running: Option<RunningPeriod>| Subscription {
+        id: SubscriptionId::from_random(number),
+        customer: grants().remove(0).grant.customer,
+        state: SubscriptionState {
+            status: match running {
+                Some(_) => SubscriptionStatus::Active,
+                None => SubscriptionStatus::Lapsed,
+            },
+            anchor: PeriodAnchor {
+                at: begins,
+                number: 3,
+                period: terms.period,
+            },
+            terms,
+            last: 3,
+            sold: Vec::new(),
+            running,
+            past: None,
+            paused_at: None,
+            ended_at: None,
+            end_wanted: false,
+            processor: None,
+            created_at: begins,
+            created_by: "shop".to_owned(),
+            token: None,
+        },
+        moved: Amount::ZERO,
+        told: 0,
+    };
+    let running = RunningPeriod {
+        number: 3,
+        grant: GrantId::from_random(94),
+        terms: coder(),
+        begins,
+        ends: ago(-29 * 24 * HOUR),
+        payment: Some("pi_3001".to_owned()),
+    };
+    let team = PlanTerms {
+        name: "team".to_owned(),
+        ..coder()
+    };
+    vec![of(95, coder(), Some(running)), of(96, team, None)]
+}
+
 /// A cap that has counted this in the current month.
 fn month_cap(limit: &str, charged: &str, held: &str) -> Caps {
     // The 1st of November, in days since 1970.
@@ -234,6 +322,7 @@ pub(super) fn unapplied() -> Payment {
         },
         actor: "shop".to_owned(),
         at: ago(HOUR),
+        plan: None,
         token: None,
     }
 }

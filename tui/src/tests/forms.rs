@@ -118,10 +118,10 @@ fn of_customers() -> Vec<Driven> {
         ),
         (
             "Un",
-            "Class 9c<tab>crm-10<tab>2.50<tab>5<tab>6".to_owned(),
+            "Class 9c<tab>crm-10<tab>2.50<tab>5<tab>6<tab>partners".to_owned(),
             json!({
                 "label": "Class 9c", "external_id": "crm-10", "low_balance": "2.50", "rate": 5,
-                "concurrency": 6,
+                "concurrency": 6, "price_list": "partners",
             }),
             wrong(&[
                 ("<tab>crm-10", "the label is required"),
@@ -165,6 +165,21 @@ fn of_customers() -> Vec<Driven> {
                 ("5<tab>spring-1<tab><tab>soon", "write a day in UTC"),
                 ("5<tab>spring-1<tab><tab><tab>101", "between 0 and 100"),
             ]),
+        ),
+        (
+            "Up",
+            "coder<tab>2<tab>inv-9".to_owned(),
+            json!({ "plan": "coder", "periods": 2, "reference": "inv-9", "given": false }),
+            wrong(&[
+                ("<tab>2", "the plan is required"),
+                ("coder<tab>0", "a whole number above 0"),
+            ]),
+        ),
+        (
+            "U<enter>]]]P",
+            "team<tab>y".to_owned(),
+            json!({ "plan": "team", "at_once": true, "subscription": "s_000000002z" }),
+            wrong(&[("<tab>y", "the plan is required")]),
         ),
         (
             "Ux",
@@ -250,7 +265,7 @@ fn a_form_has_the_members_of_its_act() {
         let members = (kind.members)(kind.asks);
         for member in &members {
             assert!(!member.words.is_empty(), "{kind:?}: {}", member.name);
-            let is_number = matches!(member.name.as_str(), "rate" | "concurrency");
+            let is_number = matches!(&*member.name, "rate" | "concurrency" | "periods");
             assert_eq!(is_number, member.reads == Reads::Number, "{kind:?}");
             assert_eq!(member.name == "models", member.reads == Reads::List);
         }

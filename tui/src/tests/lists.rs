@@ -17,6 +17,7 @@ const LISTS: &[&str] = &[
     "U<enter>",
     "U<enter>]]",
     "U<enter>]]]",
+    "U<enter>]]]]",
     "2",
     "3",
     "4",

@@ -45,7 +45,7 @@ const PICTURES: &[Picture] = &[
         "console-customer.svg",
         "farebox-console at 120x30: a customer with its keys, its cap and a payment that was not booked",
         (120, 30),
-        "U<enter>]]]",
+        "U<enter>]]]]",
     ),
     (
         "console-120x40.svg",

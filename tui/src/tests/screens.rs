@@ -71,18 +71,22 @@ fn customers() {
         ("customer", ""),
         ("customer_money", "]"),
         ("customer_grants", "]]"),
-        ("customer_keys", "]]]"),
+        ("customer_plans", "]]]"),
+        ("customer_keys", "]]]]"),
     ] {
         at_all_sizes(name, |bench| {
             bench.press("U<enter>").press(tabs);
         });
     }
     at_all_sizes("customer_new", |bench| {
-        bench.press("UnClass 9c<tab>crm-10<tab><tab><tab><enter>");
+        bench.press("UnClass 9c<tab>crm-10<tab><tab><tab><tab><enter>");
     });
     at_all_sizes("customer_move", |bench| {
         let into = bench.customers[1].id;
         bench.press(&format!("Um{into}<tab>5<tab>one purse<enter>"));
+    });
+    at_all_sizes("customer_plan_sold", |bench| {
+        bench.press("Upcoder<tab>2<tab>inv-9<tab><enter>");
     });
     at_all_sizes("customer_suspended", |bench| {
         bench.press("Uby");

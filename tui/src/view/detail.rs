@@ -10,7 +10,7 @@ use crate::app::detail::{BalanceCheck, PartyDetail, Tab};
 use crate::app::list::{ListColumn, ListRow};
 use crate::app::money::spend::SpendFlow;
 use crate::app::mouse::Spot;
-use crate::app::tabs::{ACTS, GRANTS, MEMBERS, MODEL_SUMS, PAYMENTS, RUNNING};
+use crate::app::tabs::{ACTS, GRANTS, MEMBERS, MODEL_SUMS, PAYMENTS, PLANS, RUNNING};
 use crate::format;
 use crate::sanitize::width;
 
@@ -76,6 +76,7 @@ fn tabs(detail: &PartyDetail, pen: &mut Pen<'_>, area: Rect) {
     let tabs = detail.tabs().iter().map(|(tab, name)| {
         let many = match tab {
             Tab::Running => detail.holds.len(),
+            Tab::Plans => detail.plans.len(),
             Tab::Keys => detail.keys.len(),
             _ => 0,
         };
@@ -99,6 +100,7 @@ fn rows(app: &ConsoleApp, detail: &PartyDetail, pen: &mut Pen<'_>, area: Rect) {
             Tab::Entries => "no entries yet: press t to top up",
             Tab::Payments => "no payments yet: press t to top up",
             Tab::Grants => "no grants yet: press i to give credit",
+            Tab::Plans => "no plan yet: press p to sell or give one",
             Tab::Keys => "no keys yet: press n to make one",
             Tab::Models => "no usage in the last 7 days",
             Tab::Running => "no request is running",
@@ -118,6 +120,7 @@ fn rows(app: &ConsoleApp, detail: &PartyDetail, pen: &mut Pen<'_>, area: Rect) {
         ),
         Tab::Payments => list(detail, pen, area, PAYMENTS, detail.payments()),
         Tab::Grants => list(detail, pen, area, GRANTS, detail.grants.iter()),
+        Tab::Plans => list(detail, pen, area, PLANS, detail.plans.iter()),
         Tab::Keys => list(detail, pen, area, MEMBERS, detail.keys.iter()),
         Tab::Models => list(detail, pen, area, MODEL_SUMS, detail.by_model().iter()),
         Tab::Running => list(detail, pen, area, RUNNING, detail.holds.iter()),

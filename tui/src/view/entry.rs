@@ -1,6 +1,6 @@
 //! The facts of one entry on its page: a payment, or a request with its end, what served it and each line of its bill.
 
-use farebox_ledger::{Amount, Bill, BillLine, JournalEntry, Served};
+use farebox_ledger::{Amount, Bill, BillLine, CostSource, JournalEntry, Served};
 
 use super::fields::FactList;
 use super::theme::Theme;
@@ -66,7 +66,11 @@ fn bill_facts(list: &mut FactList, theme: Theme, bill: &Bill) {
         list.plain("Cost", &format!("{cost} USD at the operator's own prices"));
     }
     if let Some(cost) = bill.provider_cost {
-        let text = format!("its answer says that it costs {cost} USD");
+        let used = match bill.cost_source {
+            CostSource::Told => ", which counts",
+            CostSource::Listed | CostSource::Doubted => "",
+        };
+        let text = format!("its answer says that it costs {cost} USD{used}");
         list.plain("Provider", &text);
     }
     if bill.loss.is_positive() {

@@ -4,7 +4,8 @@ use farebox_ledger::{
     Amount, CapMaker, CountedCap, Customer, CustomerSettings, Key, KeySettings, Payment, Scope,
     UtcDay,
 };
-use farebox_selling::grant;
+use farebox_selling::customer::paying_by;
+use farebox_selling::{grant, subscription};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
@@ -41,7 +42,7 @@ pub(super) fn draw(
     for line in troubles(detail, party) {
         y += pen.text(area, 0, y, &line, pen.theme.warn()).min(1);
     }
-    if let Some(line) = granted(app, party) {
+    for line in holdings(app, party) {
         y += pen.text(area, 0, y, &line, pen.theme.faint()).min(1);
     }
     if let Some(line) = auto_top_up(app, party) {
@@ -50,10 +51,15 @@ pub(super) fn draw(
     y + caps(app, party, pen, area, y)
 }
 
-/// What of the available money ends, or is for some models, in the order of use.
-fn granted(app: &ConsoleApp, party: &Party) -> Option<String> {
-    let words = grant::words(party.customer(), app.now);
-    (!words.is_empty()).then(|| words.join("; "))
+/// What of the available money ends or is for some models, in the order of use, and in a line of their own what is left of plans.
+fn holdings(app: &ConsoleApp, party: &Party) -> impl Iterator<Item = String> {
+    let customer = party.customer();
+    let granted = grant::words(customer, app.now).join("; ");
+    let plans = subscription::words(customer, app.now).join("; ");
+    [("available: ", granted), ("", plans)]
+        .into_iter()
+        .filter(|(_, words)| !words.is_empty())
+        .map(|(before, words)| format!("{before}{words}"))
 }
 
 /// When a customer asks for money, and what its rule is doing.
@@ -145,7 +151,9 @@ fn of_customer(app: &ConsoleApp, detail: &PartyDetail, party: &Party) -> String 
         customer.created_by
     );
     let last = last_entry(app, customer);
-    format!("{external_id}{keys} · {last} · {limits} · {made}")
+    let list = paying_by(customer);
+    let list = list.map_or_else(String::new, |words| format!("{words} · "));
+    format!("{external_id}{list}{keys} · {last} · {limits} · {made}")
 }
 
 /// What refuses requests although there is money, and money that came and is not there.

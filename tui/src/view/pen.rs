@@ -252,8 +252,17 @@ impl Pen<'_> {
         count
     }
 
-    /// The names of tabs, each with whether it is the one that is shown, and its place for the mouse.
+    /// The names of tabs, each with whether it is the one that is shown, and its place for the mouse; closer to each other where room is
+    /// short.
     pub(crate) fn tabs(&mut self, area: Rect, tabs: impl Iterator<Item = (String, bool, Spot)>) {
+        let tabs: Vec<_> = tabs.collect();
+        let names: usize = tabs.iter().map(|(name, ..)| width(name)).sum();
+        let fits = |cells: usize| usize::from(area.width) > names + cells * (tabs.len() + 1);
+        let (side, gap) = match (fits(3), fits(2)) {
+            (true, _) => (" ", 1),
+            (false, true) => ("", 2),
+            (false, false) => ("", 1),
+        };
         let mut x = self.text(area, 0, 0, "[ ]", self.theme.key()) + 2;
         for (name, is_shown, spot) in tabs {
             let style = if is_shown {
@@ -261,7 +270,7 @@ impl Pen<'_> {
             } else {
                 Style::new()
             };
-            let width = self.text(area, x, 0, &format!(" {name} "), style);
+            let width = self.text(area, x, 0, &format!("{side}{name}{side}"), style);
             let place = Rect {
                 x: area.x + x,
                 width,
@@ -269,7 +278,7 @@ impl Pen<'_> {
                 ..area
             };
             self.spots.push((place, spot));
-            x += width + 1;
+            x += width + gap;
         }
     }
 

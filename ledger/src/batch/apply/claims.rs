@@ -64,10 +64,8 @@ fn taken(rows: &mut Rows, customer: CustomerId, moved: Amount) -> Result<Vec<Mon
         return Ok(Vec::new());
     };
     let (mut grants, account) = (of.grants.clone(), of.account);
-    let mut parts = grants.take_paid(account, less);
-    for part in &mut parts {
-        part.amount = part.amount.checked_neg().unwrap_or_default();
-    }
+    let parts = grants.take_paid(account, less).into_iter();
+    let parts = parts.map(MoneyPart::taken).collect();
     rows.set_grants(customer, grants);
     Ok(parts)
 }

@@ -168,7 +168,8 @@ impl AskableOperation for NewCustomer {
     }
 
     fn check_asked(&self, _: &Rows, by: BoundedAsker) -> Result<(), Refusal> {
-        by.check_sells()
+        by.check_sells()?;
+        self.settings.check_sold()
     }
 }
 

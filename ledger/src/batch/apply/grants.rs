@@ -3,27 +3,23 @@
 
 use serde_json::json;
 
-use super::claims::entry;
-use super::{append, check_unused, claims, news, references, write_act};
+use super::grant_books::{book_part, book_part_by, insert, promotional, put, refunded_until};
+use super::{check_unused, claims, news, plan_periods, references, write_act};
 use crate::batch::asker::BoundedAsker;
 use crate::batch::needs::Needs;
 use crate::batch::operation::{AskableOperation, LedgerOperation};
 use crate::batch::outcome::Outcome;
 use crate::batch::rows::Rows;
-use crate::book::grant_act;
-use crate::rule::grant::{GrantLoss, GrantTurn, refunded_parts};
+use crate::book::{grant_act, plan_act};
+use crate::rule::account::less;
+use crate::rule::grant::{GrantLoss, GrantTurn, MoneyTurn, refunded_parts};
 use crate::table::needs::RowName;
 use crate::value::text::clean;
 use crate::{
     Amount, Credit, Customer, CustomerId, EntryKind, EventKind, Grant, GrantAnswer, GrantId,
     GrantKind, GrantName, GrantRecord, GrantStatus, Grants, JournalEntry, MoneyPart, NewGrant,
-    OperationId, Refusal, SettleGrants, Timestamp, VoidGrant,
+    OperationId, Refusal, SettleGrants, Subscription, VoidGrant,
 };
-
-/// Whose time it is that gives and takes.
-const CLOCK: &str = "gateway";
-/// How long what is refunded can be used whose grant has ended, in milliseconds.
-const REFUNDED_FOR: i64 = 30 * 86_400_000;
 
 /// Whether time has done something to a customer's grants that is not booked. Most have none.
 pub(super) fn is_due(rows: &Rows, customer: &Customer) -> bool {
@@ -37,8 +33,11 @@ pub(super) fn settle(rows: &mut Rows, customer: CustomerId) -> Result<(), Refusa
         let stored = rows.customer(customer).ok()?;
         stored.customer.grants.turn(now)
     };
-    while let Some((operation, turn, grant)) = turned(rows) {
-        turn_to(rows, operation, &turn, grant)?;
+    while let Some((operation, turn)) = turned(rows) {
+        match turn {
+            MoneyTurn::Grant(turn, grant) => turn_to(rows, operation, &turn, grant)?,
+            MoneyTurn::Plan(turn, next) => plan_periods::turn_to(rows, operation, turn, *next)?,
+        }
     }
     Ok(())
 }
@@ -111,36 +110,6 @@ fn told(grant: &Grant, amount: Amount) -> serde_json::Value {
     })
 }
 
-/// Stores a grant as it is now.
-fn put(rows: &mut Rows, grant: Grant) -> Result<(), Refusal> {
-    let customer = grant.customer;
-    let mut grants = rows.customer(customer)?.customer.grants.clone();
-    grants.put(grant);
-    rows.set_grants(customer, grants);
-    Ok(())
-}
-
-/// The entry of what one grant gives or loses by itself.
-fn book_part(
-    rows: &mut Rows,
-    customer: CustomerId,
-    operation: OperationId,
-    (kind, grant, amount): (EntryKind, GrantId, Amount),
-    after: crate::Account,
-) -> Result<JournalEntry, Refusal> {
-    let what = (kind, amount, after.balance());
-    let by = (CLOCK.to_owned(), rows.now());
-    let entry = entry(rows, (customer, operation), what, (None, None), by)?;
-    let head = rows.customer(customer)?.head;
-    let parts = vec![MoneyPart {
-        grant: Some(grant),
-        amount,
-    }];
-    let entry = JournalEntry { parts, ..entry };
-    append(rows, entry.clone(), &head, after);
-    Ok(entry)
-}
-
 /// Books what was given back to grants that have ended.
 pub(super) fn lose(
     rows: &mut Rows,
@@ -148,12 +117,17 @@ pub(super) fn lose(
     cause: OperationId,
     losses: Vec<GrantLoss>,
 ) -> Result<(), Refusal> {
-    for GrantLoss {
-        grant,
-        status,
-        amount,
-    } in losses
-    {
+    for loss in losses {
+        let moved = plan_periods::follow(rows, customer, cause, &loss)?;
+        let GrantLoss {
+            grant,
+            status,
+            amount,
+        } = loss;
+        let amount = less(amount, moved);
+        if !amount.is_positive() {
+            continue;
+        }
         let kind = match status {
             GrantStatus::Voided => EntryKind::Void,
             GrantStatus::Pending
@@ -161,10 +135,10 @@ pub(super) fn lose(
             | GrantStatus::Exhausted
             | GrantStatus::Expired => EntryKind::Expired,
         };
-        let less = amount.checked_neg().unwrap_or_default();
-        let after = rows.customer(customer)?.customer.account.adjust(less)?;
+        let taken = amount.checked_neg().unwrap_or_default();
+        let after = rows.customer(customer)?.customer.account.adjust(taken)?;
         let operation = cause.derived(format!("farebox back to {grant}").as_bytes());
-        book_part(rows, customer, operation, (kind, grant, less), after)?;
+        book_part(rows, customer, operation, (kind, grant, taken), after)?;
     }
     Ok(())
 }
@@ -179,52 +153,9 @@ pub(super) fn corrected(
         return Ok((Vec::new(), Vec::new()));
     };
     let grant = promotional(rows, (id, customer), credit.amount, None);
-    let part = MoneyPart {
-        grant: Some(id),
-        amount: credit.amount,
-    };
+    let part = MoneyPart::of(Some(id), credit.amount);
     let made = insert(rows, grant, GrantName(None), &credit.actor)?;
     Ok((vec![part], vec![made]))
-}
-
-/// Credit that nobody paid, of the usual place, that can be used at once.
-fn promotional(
-    rows: &Rows,
-    (id, customer): (GrantId, CustomerId),
-    amount: Amount,
-    models: Option<Vec<String>>,
-) -> Grant {
-    Grant {
-        id,
-        customer,
-        kind: GrantKind::Promotional,
-        amount,
-        priority: Grant::PRIORITY,
-        effective_at: rows.now(),
-        expires_at: None,
-        models,
-        remaining: amount,
-        held: Amount::ZERO,
-        status: GrantStatus::Active,
-        told: None,
-    }
-}
-
-fn insert(
-    rows: &mut Rows,
-    grant: Grant,
-    reference: GrantName,
-    actor: &str,
-) -> Result<GrantRecord, Refusal> {
-    let record = GrantRecord {
-        grant: grant.clone(),
-        reference,
-        created_at: rows.now(),
-        created_by: actor.to_owned(),
-    };
-    rows.tables.put(record.clone());
-    put(rows, grant)?;
-    Ok(record)
 }
 
 /// Gives back what a refund returns of grants, and returns what its entry names: to the same grants, or to new ones for what has ended.
@@ -254,6 +185,12 @@ pub(super) fn give_back(
         let changed = || rows.changes.grants.get(&id).cloned();
         let known = open.or_else(changed).or_else(stored);
         let known = known.ok_or(Refusal::NoSuchGrant(id))?;
+        let mut all = rows.customer(customer)?.customer.grants.clone();
+        if !part.windows.is_empty() {
+            let amount = part.amount;
+            (all.plans).count(&part.windows, |window| window.give_room(amount));
+            rows.set_grants(customer, all);
+        }
         if known.can_take_back(now) {
             let remaining = known
                 .remaining
@@ -273,9 +210,10 @@ pub(super) fn give_back(
         let number = u64::try_from(number).unwrap_or(u64::MAX);
         let new = GrantId::derived(credit.operation, number);
         let grant = promotional(rows, (new, customer), part.amount, known.models);
-        let ends = Timestamp::from_millis(now.millis().saturating_add(REFUNDED_FOR));
+        let plans = &rows.customer(customer)?.customer.grants.plans;
+        let running = plans.of_period(id).and_then(Subscription::lives_until);
         let grant = Grant {
-            expires_at: Some(ends),
+            expires_at: Some(running.unwrap_or_else(|| refunded_until(rows))),
             ..grant
         };
         made.push(insert(rows, grant, GrantName(None), &credit.actor)?);
@@ -309,7 +247,7 @@ fn give(rows: &mut Rows, new: &NewGrant) -> Result<GrantAnswer, Refusal> {
 const fn entry_kind(kind: GrantKind) -> EntryKind {
     match kind {
         GrantKind::Paid => EntryKind::TopUp,
-        GrantKind::Promotional => EntryKind::Grant,
+        GrantKind::Promotional | GrantKind::Plan => EntryKind::Grant,
     }
 }
 
@@ -330,30 +268,20 @@ pub(super) fn book(rows: &mut Rows, new: &NewGrant) -> Result<(), Refusal> {
     let data = told(&grant, new.amount);
     let kind = entry_kind(grant.kind);
     let made = insert(rows, grant, name.clone(), &new.act.actor)?;
-    if is_active {
-        let what = (kind, new.amount, after.balance());
-        let by = (new.act.actor.clone(), new.act.at);
-        let entry = entry(
-            rows,
-            (customer, new.act.operation),
-            what,
-            (name.0, None),
-            by,
-        )?;
-        let head = rows.customer(customer)?.head;
-        let parts = vec![MoneyPart {
-            grant: Some(new.id),
-            amount: new.amount,
-        }];
-        let entry = JournalEntry { parts, ..entry };
-        append(rows, entry.clone(), &head, after);
-        write_act(rows, grant_act::grant(new, &made), customer)?;
+    let of = (customer, new.act.operation);
+    let begun = if is_active {
+        let told = ((name.0, None), (new.act.actor.clone(), new.act.at));
+        let part = (kind, new.id, new.amount);
+        Some(book_part_by(rows, of, part, after, told)?)
+    } else {
+        None
+    };
+    write_act(rows, grant_act::grant(&new.act, &made), customer)?;
+    if let Some(entry) = begun {
         if kind == EntryKind::TopUp {
             news::topped_up(rows, &entry);
         }
-        rows.tell(customer, new.act.operation, EventKind::GrantGiven, &data);
-    } else {
-        write_act(rows, grant_act::grant(new, &made), customer)?;
+        rows.tell(customer, of.1, EventKind::GrantGiven, &data);
     }
     claims::collect(rows, customer, new.act.operation, new.act.at);
     news::judge_balance(rows, customer, new.act.operation);
@@ -379,32 +307,34 @@ fn void(rows: &mut Rows, void: &VoidGrant) -> Result<GrantAnswer, Refusal> {
             void.grant
         )));
     };
-    let less = free.checked_neg().unwrap_or_default();
+    let taken = free.checked_neg().unwrap_or_default();
     let after = if free.is_positive() {
-        account.adjust(less)?
+        account.adjust(taken)?
     } else {
         account
     };
+    let period_of = grants.plans.running(void.grant).cloned();
     rows.set_grants(void.customer, grants);
     let (customer, operation) = (void.customer, void.act.operation);
     if free.is_positive() {
-        let what = (EntryKind::Void, less, after.balance());
-        let by = (void.act.actor.clone(), void.act.at);
-        let entry = entry(rows, (customer, operation), what, (None, None), by)?;
-        let head = rows.customer(customer)?.head;
-        let parts = vec![MoneyPart {
-            grant: Some(void.grant),
-            amount: less,
-        }];
-        append(rows, JournalEntry { parts, ..entry }, &head, after);
+        let part = (EntryKind::Void, void.grant, taken);
+        let told = ((None, None), (void.act.actor.clone(), void.act.at));
+        book_part_by(rows, (customer, operation), part, after, told)?;
     }
-    write_act(rows, grant_act::void_grant(void, less), customer)?;
+    write_act(rows, grant_act::void_grant(void, taken), customer)?;
     rows.tell(
         customer,
         operation,
         EventKind::GrantVoided,
-        &told(&grant, less),
+        &told(&grant, taken),
     );
+    if let Some(mut subscription) = period_of {
+        subscription.lose_period();
+        let act = plan_periods::beside(&void.act);
+        plan_periods::keep(rows, subscription, &act, plan_act::GOES_BACK)?;
+        // What else is paid begins where nothing runs any more.
+        settle(rows, customer)?;
+    }
     news::judge_balance(rows, customer, operation);
     answer(rows, void.grant, false)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{append, claims, grants, news};
+use super::{append, claims, grants, news, plan_periods};
 use crate::batch::needs::Needs;
 use crate::batch::operation::{AskableOperation, LedgerOperation};
 use crate::batch::outcome::Outcome;
@@ -13,7 +13,7 @@ use crate::rule::hold::{StoredHold, recovered};
 use crate::value::text::clean;
 use crate::{
     Amount, BeginEpoch, Bill, EndedHold, EntryKind, Finish, Held, HoldMove, HoldWay, JournalEntry,
-    NewHold, NewSize, OpenHold, Recover, Recovered, Refusal, ResolveHold, Timestamp,
+    MoneyPart, NewHold, NewSize, OpenHold, Recover, Recovered, Refusal, ResolveHold, Timestamp,
 };
 
 fn open(rows: &mut Rows, new: &NewHold) -> Result<Held, Refusal> {
@@ -24,9 +24,10 @@ fn open(rows: &mut Rows, new: &NewHold) -> Result<Held, Refusal> {
             return Err(Refusal::OperationUsed(new.request));
         }
         let (day, opened) = (hold.day, hold.opened);
+        let purse = rows.purse(new.key)?;
         return Ok(Held {
             granted: HoldWay::of(&new.ways, opened),
-            ..rows.purse(new.key)?.held(&new.slug, day, opened)
+            ..purse.held((&new.slug, day), (opened, &hold.parts))
         });
     }
     if rows.entry(new.request).is_some() {
@@ -43,7 +44,7 @@ fn open(rows: &mut Rows, new: &NewHold) -> Result<Held, Refusal> {
         grants::settle(rows, new.customer)?;
     }
     let mut purse = rows.purse(new.key)?;
-    let mut parts = Vec::new();
+    let mut parts = purse.begin(&new.slug, rows.now());
     let none = (Amount::ZERO, &mut parts);
     let held = purse.hold((&new.slug, rows.today()), none, &new.ways)?;
     rows.insert_hold(new, held.amount, parts);
@@ -77,11 +78,11 @@ fn move_to(rows: &mut Rows, moved: &HoldMove) -> Result<Held, Refusal> {
         NewSize::Ways(ways) if moved.number <= *moves => {
             return Ok(Held {
                 granted: HoldWay::of(ways, now),
-                ..purse.held(slug.0, slug.1, now)
+                ..purse.held(slug, (now, &parts))
             });
         }
-        _ if moved.number <= *moves => return Ok(purse.held(slug.0, slug.1, now)),
-        NewSize::Same => purse.held(slug.0, slug.1, now),
+        _ if moved.number <= *moves => return Ok(purse.held(slug, (now, &parts))),
+        NewSize::Same => purse.held(slug, (now, &parts)),
         NewSize::Ways(ways) => {
             active?;
             purse.hold(slug, (now, &mut parts), ways)?
@@ -142,16 +143,16 @@ fn end(rows: &mut Rows, finish: Finish) -> Result<EndedHold, Refusal> {
         return end(rows, finish);
     }
     let mut purse = rows.purse(key)?;
-    let room = purse.room(&hold.slug, *day);
+    let room = purse.room(&hold.slug, *day, parts);
     let ending = purse
         .account
         .finish(hold.amount, finish.bill.total()?, room)?;
     let of_hold = (hold.amount, parts.as_slice());
-    let (mut paid, reached) = purse.pay((&hold.slug, *day), of_hold, &ending);
+    let (paid, reached) = purse.pay((&hold.slug, *day), of_hold, &ending);
     // Read while the purse is at hand: only a claim that is collected below takes some of it again.
-    let remaining = purse.remaining(&hold.slug, rows.today());
+    let remaining = purse.remaining(&hold.slug, rows.today(), parts);
     let owing = stored.customer.claim.is_positive();
-    let owing = owing.then(|| hold.slug.clone());
+    let owing = owing.then(|| (hold.slug.clone(), parts.clone()));
     // Mostly nothing is: known from the rows that are read anyway.
     let low_balance = stored.customer.settings.low_balance;
     let balance = ending.account.balance();
@@ -165,13 +166,11 @@ fn end(rows: &mut Rows, finish: Finish) -> Result<EndedHold, Refusal> {
     if purse.has_caps() {
         entry.set_day(*day);
     }
-    for part in &mut paid {
-        part.amount = part.amount.checked_neg().unwrap_or_default();
-    }
-    entry.parts = paid;
+    entry.parts = paid.into_iter().map(MoneyPart::taken).collect();
     let at = entry.at;
     append(rows, entry, &head, ending.account);
     let losses = std::mem::take(&mut purse.losses);
+    let low = std::mem::take(&mut purse.news);
     let is_news = is_news || !losses.is_empty();
     // The account is written with the entry; most keys have no caps and no grants, and then nothing else of the purse has changed.
     if purse.counts_more() {
@@ -180,6 +179,7 @@ fn end(rows: &mut Rows, finish: Finish) -> Result<EndedHold, Refusal> {
     rows.delete_hold(request);
     grants::lose(rows, customer, request, losses)?;
     news::caps(rows, customer, request, reached);
+    plan_periods::low(rows, customer, request, low);
     // What the end gave back pays a claim first; only then is the balance told.
     if owing.is_some() {
         claims::collect(rows, customer, request, at);
@@ -188,7 +188,7 @@ fn end(rows: &mut Rows, finish: Finish) -> Result<EndedHold, Refusal> {
         news::judge_balance(rows, customer, request);
     }
     let remaining = match owing {
-        Some(slug) => rows.purse(key)?.remaining(&slug, rows.today()),
+        Some((slug, parts)) => rows.purse(key)?.remaining(&slug, rows.today(), &parts),
         None => remaining,
     };
     Ok(EndedHold {
@@ -237,9 +237,11 @@ fn ended(rows: &Rows, finish: &Finish) -> Result<EndedHold, Refusal> {
     Ok(EndedHold {
         charge: entry.amount.checked_neg().unwrap_or_default(),
         loss: bill.loss,
-        remaining: rows
-            .purse(entry.key.ok_or_else(never)?)?
-            .remaining(&bill.slug, rows.today()),
+        remaining: rows.purse(entry.key.ok_or_else(never)?)?.remaining(
+            &bill.slug,
+            rows.today(),
+            &entry.parts,
+        ),
     })
 }
 

@@ -257,7 +257,10 @@ impl AskableOperation for Enrolment {
 
     fn check_asked(&self, _: &Rows, by: BoundedAsker) -> Result<(), Refusal> {
         match by {
-            BoundedAsker::Seller(_) => check_bare(&self.key),
+            BoundedAsker::Seller(_) => {
+                check_bare(&self.key)?;
+                self.customer.settings.check_sold()
+            }
             BoundedAsker::Owner(_) => by.refused(),
         }
     }

@@ -2,9 +2,10 @@
 
 use super::acting::refused;
 use super::claims::{book, claimed, collect, entry};
+use super::plan_money::{self, DueMove};
 use super::{
-    append, check_unused, customers, delegation, grants, news, payments, references, reservations,
-    wishes, write_act,
+    append, check_unused, customers, delegation, grants, news, payments, plans, references,
+    reservations, wishes, write_act,
 };
 use crate::batch::asker::BoundedAsker;
 use crate::batch::needs::Needs;
@@ -14,6 +15,7 @@ use crate::batch::rows::Rows;
 use crate::book::audit;
 use crate::rule::payment::{PaymentAddressee, assigned};
 use crate::rule::token_day::TokenDeed;
+use crate::table::needs::RowName;
 use crate::value::reference;
 use crate::value::text::clean;
 use crate::{
@@ -115,10 +117,14 @@ fn take_in(rows: &mut Rows, new: &NewPayment) -> Result<PaymentMoved, Refusal> {
         .reservation
         .map(|id| (id, reservations::is_live(rows, id)));
     let booked = (new.check_sum())
+        .and_then(|()| new.check_sold())
         .and_then(|()| delegation::check_payable(rows, new.customer))
-        .and_then(|()| payments::book(rows, &credit, audit::payment(new)));
+        .and_then(|()| match &new.plan {
+            Some(periods) => plans::pay(rows, new, periods),
+            None => payments::book(rows, &credit, audit::payment(new)).map(|posted| posted.entry),
+        });
     let (status, entry) = match booked {
-        Ok(posted) => (PaymentStatus::Booked, Some(posted.entry)),
+        Ok(entry) => (PaymentStatus::Booked, Some(entry)),
         Err(
             why @ (Refusal::Limit(_)
             | Refusal::NotApplicable(_)
@@ -191,16 +197,36 @@ fn reverse(rows: &mut Rows, new: &NewReversal) -> Result<PaymentMoved, Refusal> 
         counted => counted?,
     };
     grants::settle(rows, payment.customer)?;
-    let claimed = claimed(rows, payment.customer)?.move_due(before, after)?;
-    let entry = (before != after).then(|| {
-        let name = (new.act.operation, new.act.actor.clone());
-        let texts = (Some(reference::normal(&new.reference)), reason);
-        book(rows, payment.customer, claimed, name, texts, new.act.at)
-    });
-    let entry = entry.transpose()?;
+    let name = Some(reference::normal(&new.reference));
+    let entry = if before == after {
+        None
+    } else if payment.plan.is_some() {
+        let told = DueMove {
+            act: &new.act,
+            reference: name,
+            reason,
+            is_whole: payment.registers.reversed(payment.paid.gross) >= payment.paid.gross,
+        };
+        plan_money::move_due(rows, &mut payment, (before, after), told)?
+    } else {
+        let claimed = claimed(rows, payment.customer)?.move_due(before, after)?;
+        let by = (new.act.operation, new.act.actor.clone());
+        let entry = book(
+            rows,
+            payment.customer,
+            claimed,
+            by,
+            (name, reason),
+            new.act.at,
+        );
+        Some(entry?)
+    };
     delegation::count(rows, counted);
     rows.tables.put(payment.clone());
-    write_act(rows, audit::reversal(new, claimed.1), payment.customer)?;
+    let moved = entry.as_ref().map_or(Amount::ZERO, |entry| entry.amount);
+    write_act(rows, audit::reversal(new, moved), payment.customer)?;
+    // What is paid of another payment begins where nothing runs any more.
+    grants::settle(rows, payment.customer)?;
     if new.kind == ReversalKind::Dispute {
         wishes::disputed(rows, payment.customer);
     }
@@ -292,17 +318,22 @@ fn assign(
 ) -> Result<PaymentMoved, Refusal> {
     rows.customer(customer)?.customer.check_open()?;
     grants::settle(rows, customer)?;
-    let account = rows
-        .customer(customer)?
-        .customer
-        .account
-        .top_up(payment.credit)?;
+    // Periods of a plan that could not be sold are money again: their price, whatever they would have given.
+    let credit = (payment.plan.as_ref()).map_or(payment.credit, |plan| plan.price());
+    let account = rows.customer(customer)?.customer.account.top_up(credit)?;
     // From now on it counts, and with it what went back meanwhile.
     let due = Payment {
         status: PaymentStatus::Booked,
         ..payment.clone()
     }
     .due();
+    let due = match &mut payment.plan {
+        Some(plan) => {
+            plan.is_money = true;
+            plan.take("", None, Amount::ZERO, due).money
+        }
+        None => due,
+    };
     // All that can refuse is asked before the first entry is written: nothing takes back what an operation has changed.
     let later = act.act.operation.derived(b"farebox due");
     check_unused(rows, later)?;
@@ -310,12 +341,12 @@ fn assign(
     if claim.checked_add(due).is_none() {
         return Err(Refusal::Limit("the amounts are too large".to_owned()));
     }
-    let booked = delegation::booked(rows, payment.credit, true)?;
+    let booked = delegation::booked(rows, credit, true)?;
     delegation::count(rows, booked);
     let credited = entry(
         rows,
         (customer, act.act.operation),
-        (EntryKind::TopUp, payment.credit, account.balance()),
+        (EntryKind::TopUp, credit, account.balance()),
         (
             Some(payment.reference.clone()),
             Some(assigned(payment.customer)),
@@ -381,6 +412,11 @@ impl LedgerOperation for NewPayment {
             references: [Some(&self.reference), None],
             ..Needs::administrative(self.customer.into(), [Some(self.act.operation), None])
         }
+        .with(
+            self.plan
+                .iter()
+                .map(|plan| RowName::Subscription(plan.subscription)),
+        )
     }
 
     fn apply(&self, rows: &mut Rows) -> Result<Outcome, Refusal> {

@@ -170,6 +170,7 @@ pub(super) fn payment_of(entry: &JournalEntry) -> Payment {
         customer: entry.customer,
         paid: PaidSum::in_usd(entry.amount),
         credit: entry.amount,
+        plan: None,
         registers: Registers::default(),
         waiting: Vec::new(),
         status: PaymentStatus::Booked,

@@ -25,6 +25,9 @@ fn reserve(rows: &mut Rows, new: &NewReservation) -> Result<Reservation, Refusal
         delegation::check_payable(rows, customer)?;
         let customer = &rows.customer(customer)?.customer;
         customer.check_open()?;
+        if let Some(plan) = &new.plan {
+            customer.grants.plans.check_unrenewed(plan)?;
+        }
         customer.account.top_up(new.credit)?;
     }
     if !known.is_some_and(|known| known.is_live(now)) {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::acting::check_acts;
-use super::{check_unused, grants, payments};
+use super::{check_unused, grants, payments, plans};
 use crate::batch::asker::BoundedAsker;
 use crate::batch::needs::Needs;
 use crate::batch::operation::{AskableOperation, LedgerOperation};
@@ -105,9 +105,11 @@ fn redeem(rows: &mut Rows, new: &Redemption) -> Result<Posted, Refusal> {
         let text = "a customer can redeem only one voucher of this kind";
         return Err(Refusal::NotApplicable(text.to_owned()));
     }
-    let entry = match lot.kind {
-        GrantKind::Promotional => give(rows, new, owner, &lot, voucher.reference())?,
-        GrantKind::Paid => pay_in(rows, new, owner, &lot, voucher.reference())?,
+    let name = voucher.reference();
+    let entry = match (&lot.plan, lot.kind) {
+        (Some(terms), _) => plans::redeem(rows, (owner, &new.act), terms, &name)?,
+        (None, GrantKind::Promotional) => give(rows, new, owner, &lot, name)?,
+        (None, GrantKind::Paid | GrantKind::Plan) => pay_in(rows, new, owner, &lot, name)?,
     };
     let redeemed = lot.redeemed.saturating_add(1);
     rows.tables.put(Lot { redeemed, ..lot });

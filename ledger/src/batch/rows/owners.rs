@@ -13,7 +13,7 @@ use crate::table::owners::ExternalIdRow;
 use crate::value::reference;
 use crate::{
     Account, Amount, Customer, CustomerId, Event, EventKind, GrantRecord, Grants, KeyId,
-    OperationId, PersonalData, Timestamp,
+    OperationId, PersonalData, PlanWindow, Plans, Timestamp,
 };
 
 impl Rows {
@@ -153,6 +153,7 @@ impl Rows {
                 None => drop(self.changes.grants.insert(grant.id, grant)),
             }
         }
+        self.set_plans(&known.plans.clone(), &grants.plans);
         let open = grants.open();
         self.touch_customer(customer, |row| {
             let next = row.stored.customer.grants.next_at();
@@ -160,6 +161,24 @@ impl Rows {
             row.account_changed = true;
             row.stored.customer.grants = open;
         });
+    }
+
+    /// Stores what has changed of a customer's subscriptions, and of their windows.
+    fn set_plans(&mut self, known: &Plans, now: &Plans) {
+        for subscription in now.iter().filter(|of| known.get(of.id) != Some(*of)) {
+            self.tables.put(subscription.clone());
+        }
+        for window in now.windows() {
+            if known.windows().all(|known| known != window) {
+                self.tables.put(window.clone());
+            }
+        }
+        for window in known.windows() {
+            if now.windows().all(|now| now.id != window.id) {
+                self.tables.fetched(window.clone());
+                self.tables.take::<PlanWindow>(&window.id);
+            }
+        }
     }
 
     /// Changes what a customer has, without an entry of its own.

@@ -82,18 +82,20 @@ fn purse(pool: i64, grants: impl IntoIterator<Item = Grant>) -> (Grants, Account
     (grants, account)
 }
 
-fn part(number: u64, amount: i64) -> MoneyPart {
-    MoneyPart {
-        grant: Some(id(number)),
-        amount: picos(amount),
+/// What time does next where there are no plans.
+fn turn_of(grants: &Grants, now: Timestamp) -> Option<(OperationId, GrantTurn, Grant)> {
+    match grants.turn(now)? {
+        (operation, MoneyTurn::Grant(turn, grant)) => Some((operation, turn, grant)),
+        (_, MoneyTurn::Plan(..)) => None,
     }
 }
 
+fn part(number: u64, amount: i64) -> MoneyPart {
+    MoneyPart::of(Some(id(number)), picos(amount))
+}
+
 fn of_pool(amount: i64) -> MoneyPart {
-    MoneyPart {
-        grant: None,
-        amount: picos(amount),
-    }
+    MoneyPart::of(None, picos(amount))
 }
 
 /// Holds so much for a slug; the account and the parts afterwards.
@@ -173,10 +175,10 @@ fn a_hold_takes_from_the_end_of_the_order() {
     let (account, parts) = held(&mut grants, account, "m", 150);
     assert_eq!(parts, [part(2, 100), part(1, 40)]);
     assert_eq!(free(&grants, account), (0, vec![60, 0, 100]));
-    assert_eq!(grants.available(account, "m"), picos(60));
-    assert_eq!(grants.available(account, "x"), picos(160));
-    assert_eq!(grants.balance(account, "m"), picos(230), "held or not");
-    assert_eq!(grants.balance(account, "x"), picos(330));
+    assert_eq!(grants.available(account, "m", &[]), picos(60));
+    assert_eq!(grants.available(account, "x", &[]), picos(160));
+    assert_eq!(grants.balance(account, "m", &[]), picos(230), "held or not");
+    assert_eq!(grants.balance(account, "x", &[]), picos(330));
     let (account, parts) = held(&mut grants, account, "x", 160);
     assert_eq!(parts, [part(1, 60), part(3, 100)]);
     assert_eq!(free(&grants, account), (0, vec![0, 0, 0]));
@@ -212,8 +214,8 @@ fn a_charge_takes_what_is_used_first_of_what_is_free_and_its_own() {
 #[test]
 fn a_charge_takes_nothing_of_a_grant_for_other_models() {
     let (mut grants, account) = purse(50, [only_for(until(1, 5), "x"), only_for(grant(2), "m")]);
-    assert_eq!(grants.available(account, "m"), picos(150));
-    assert_eq!(grants.available(account, "other"), picos(50));
+    assert_eq!(grants.available(account, "m", &[]), picos(150));
+    assert_eq!(grants.available(account, "other", &[]), picos(50));
     let done = grants.charge(account, "m", (Amount::ZERO, &[]), picos(120));
     assert_eq!(done.parts, [part(2, 100), of_pool(20)]);
 }
@@ -269,7 +271,7 @@ fn a_hold_made_after_an_end_takes_nothing_of_it() {
     let (account, parts) = held(&mut grants, account, "m", 130);
     let (mut grants, account) = grants.at(account, day(5));
     assert_eq!(account.credit, picos(130), "70 of it were free");
-    assert_eq!(grants.available(account, "m"), Amount::ZERO);
+    assert_eq!(grants.available(account, "m", &[]), Amount::ZERO);
     let mut grown = parts.clone();
     grants.hold(account, "m", &mut grown, picos(1));
     assert_eq!(grown, parts, "there is nothing to take");
@@ -319,7 +321,7 @@ fn it_is_told_30_7_and_1_days_before_its_end_once() {
     let told_at = |first: Grant, days: &[i64]| {
         let (mut grants, mut told) = (Grants::of(vec![first]), Vec::new());
         for days in days {
-            while let Some((_, turn, after)) = grants.turn(day(*days)) {
+            while let Some((_, turn, after)) = turn_of(&grants, day(*days)) {
                 if let GrantTurn::Nears(left) = turn {
                     told.push((*days, left));
                 }
@@ -361,14 +363,14 @@ fn it_is_told_30_7_and_1_days_before_its_end_once() {
 #[test]
 fn every_turn_has_one_operation_whoever_looks_and_when() {
     let (grants, _) = purse(0, [until(1, 40), until(2, 40)]);
-    let operation = |now| grants.turn(now).map(|(operation, ..)| operation);
+    let operation = |now| turn_of(&grants, now).map(|(operation, ..)| operation);
     assert_eq!(operation(day(9)), None);
     assert_eq!(operation(day(10)), operation(day(32)));
     assert_eq!(operation(day(40)), operation(day(41)));
     let mut seen = std::collections::BTreeSet::new();
     let mut grants = grants.clone();
     for now in 0..42 {
-        while let Some((operation, _, after)) = grants.turn(day(now)) {
+        while let Some((operation, _, after)) = turn_of(&grants, day(now)) {
             assert!(seen.insert(operation), "of its own for each");
             grants.put(after);
         }

@@ -47,6 +47,7 @@ fn wants(credit: &str, until: i64, prolongs: bool) -> NewReservation {
         id: ReservationId::from_random(1),
         prolongs,
         customer: None,
+        plan: None,
         credit: usd(credit),
         until: at(until),
         act: act(),

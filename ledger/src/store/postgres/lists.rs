@@ -13,7 +13,7 @@ use super::readers::Readers;
 use super::rows::{self, Columns, SELECT_CUSTOMER};
 use super::table_rows::one;
 use super::trouble::TransactionTrouble;
-use crate::book::margin::{self, CLASS, MarginRow};
+use crate::book::margin::{self, MarginRow, RollupNames};
 use crate::store::grant_rows::{GRANTS_PAGE, page_values};
 use crate::store::rows::{RowColumns as _, rows_at_most};
 use crate::store::select::SELECT_KEY;
@@ -23,7 +23,7 @@ use crate::table::owners::SEARCHED;
 use crate::value::clock;
 use crate::{
     Amount, Customer, CustomerId, CustomerQuery, GrantQuery, GrantRecord, Key, KeyId, KeyOrder,
-    KeyQuery, KeyStatus, LedgerError, MarginBy, MarginQuery, Margins, SlugHour, Timestamp,
+    KeyQuery, KeyStatus, LedgerError, MarginQuery, Margins, SlugHour, Timestamp,
 };
 
 const FILTER: &str = "($4::text IS NULL OR position($4 IN lower(k.label COLLATE \"C\")) > 0) \
@@ -190,14 +190,15 @@ pub(super) async fn margins(
     link: &Link,
     query: MarginQuery,
 ) -> Result<Margins, TransactionTrouble> {
-    let what = match query.by {
-        MarginBy::Key => "key, ''".to_owned(),
-        MarginBy::Target => "0::bigint, target".to_owned(),
-        MarginBy::Class => format!("0::bigint, {CLASS}"),
-        MarginBy::Day => "floor(hour / 24.0)::bigint, ''".to_owned(),
-    };
+    let (number, text) = query.by.columns(&RollupNames {
+        slug: "u.slug",
+        target: "u.target",
+        provider: "split_part(u.target, '/', 1)",
+        day: "floor(u.hour / 24.0)",
+    });
     let sql = format!(
-        "SELECT {what}, {} FROM usage WHERE hour BETWEEN $1 AND $2 GROUP BY 1, 2",
+        "SELECT ({number})::bigint, {text}, {} FROM usage u LEFT JOIN keys k ON k.id = u.key \
+         WHERE hour BETWEEN $1 AND $2 GROUP BY 1, 2",
         sums()
     );
     let (first, last) = query.hours();
@@ -205,10 +206,7 @@ pub(super) async fn margins(
     for row in link.query(&sql, &[&first, &last]).await? {
         let mut columns = Columns::of(&row);
         let (number, text): (i64, String) = (columns.take()?, columns.take()?);
-        let name = match query.by {
-            MarginBy::Target | MarginBy::Class => text,
-            MarginBy::Key | MarginBy::Day => margin::name(query.by, number),
-        };
+        let name = query.by.name(number, text);
         found.push(summed(name, &mut columns)?);
     }
     let own = super::reads::own_costs(link, first, last).await?;
@@ -221,6 +219,7 @@ fn sums() -> String {
         "requests",
         "charge",
         "cost",
+        "told",
         "CASE WHEN cost > 0 THEN charge ELSE 0 END",
         "exposure",
         "loss",
@@ -235,6 +234,7 @@ fn summed(name: String, columns: &mut Columns<'_>) -> Result<MarginRow, Transact
         requests: columns.read()?,
         charge: columns.read()?,
         cost: columns.read()?,
+        told: columns.read()?,
         priced: columns.read()?,
         exposure: columns.read()?,
         loss: columns.read()?,

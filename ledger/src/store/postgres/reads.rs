@@ -12,7 +12,8 @@ use super::rows::{
 };
 use super::table_rows::one;
 use super::trouble::TransactionTrouble;
-use crate::book::audit::OF_MONEY;
+use crate::book::money_acts::OF_MONEY;
+use crate::store::grant_rows::without_periods;
 use crate::store::hour_rows::usage_row;
 use crate::store::rows::{self as decode, RowColumns as _, rollup_columns, rows_at_most};
 use crate::value::clock;
@@ -347,7 +348,11 @@ pub(super) async fn given(readers: &Readers, customer: CustomerId) -> Result<Amo
     let read = |link: Arc<Link>| async move {
         let rows = link.query(sql, &[&customer.to_i64()]).await?;
         let given = first(&rows, |row| Ok(Columns::of(row).read()?))?;
-        Ok(given.unwrap_or_default())
+        let plans =
+            "SELECT plan FROM payments WHERE customer = $1 AND status = 1 AND plan IS NOT NULL";
+        let plans = link.query(plans, &[&customer.to_i64()]).await?;
+        let plans: Vec<String> = plans.iter().map(|row| row.get(0)).collect();
+        Ok(without_periods(given.unwrap_or_default(), &plans))
     };
     readers.with(read).await
 }

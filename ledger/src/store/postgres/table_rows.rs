@@ -164,7 +164,7 @@ impl TableReader for &Link {
     type Error = TransactionTrouble;
 
     async fn all<T: DescribedRow>(&mut self) -> Result<Vec<T>, TransactionTrouble> {
-        read(self, &format!("ORDER BY {}", T::ORDER), &[]).await
+        read(self, &T::all(), &[]).await
     }
 }
 

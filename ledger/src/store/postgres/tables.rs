@@ -13,7 +13,7 @@ use crate::book::chain::{ChainedEntry, evidence_code, kind_code};
 use crate::rule::hold::StoredHold;
 use crate::store::codes;
 use crate::store::rows::{number, served_columns};
-use crate::{Bill, KeyId, OperationId, Session, UsageKind, UsageRow};
+use crate::{Amount, Bill, KeyId, OperationId, Session, UsageKind, UsageRow};
 
 /// The statements that write a batch, in their order.
 pub(super) fn writes(rows: &Rows) -> Result<Vec<Write<'_>>, TransactionTrouble> {
@@ -237,13 +237,15 @@ fn usage<'b>(changes: &'b Changes, writes: &mut Vec<Write<'b>>) {
         .number("cost", |(_, row)| row.cost.picos());
     // Most batches need none of the later columns, whose defaults say so.
     let ordinary = |(place, row): &(&UsagePlace, &UsageRow)| {
-        place.served.is_ordinary() && UsageKind::LATER.map(|kind| row.usage[kind]) == [0; 2]
+        place.served.is_ordinary()
+            && row.told == Amount::ZERO
+            && UsageKind::LATER.map(|kind| row.usage[kind]) == [0; 2]
     };
     let ordinary = rows.iter().all(ordinary);
     let sums = if ordinary {
         sums
     } else {
-        counts(sums, &UsageKind::LATER)
+        counts(sums, &UsageKind::LATER).number("told", |(_, row)| row.told.picos())
     };
     // Sums saturate, as they do on SQLite; an hour comes nowhere near the limit.
     let most = i64::MAX;

@@ -98,6 +98,8 @@ impl DatabaseReader<'_> {
         let payments = "WHERE customer = $1 ORDER BY folded";
         let payments = table_rows::read(link, payments, &[&number]).await?;
         let grants = "WHERE customer = $1 ORDER BY id";
+        let subscriptions = table_rows::read(link, grants, &[&number]).await?;
+        let windows = table_rows::read(link, grants, &[&number]).await?;
         let grants = table_rows::read(link, grants, &[&number]).await?;
         let read = || -> Decoded<CustomerRows> {
             let (stored, traffic, next_grant_at) = rows::stored_customer(found)?;
@@ -114,6 +116,8 @@ impl DatabaseReader<'_> {
                 personal,
                 payments,
                 grants,
+                subscriptions,
+                windows,
                 next_grant_at,
                 traffic: Some(traffic),
                 usage: Some(usage?),

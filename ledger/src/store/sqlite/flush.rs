@@ -393,8 +393,8 @@ impl BatchTables<'_> {
             UsageKind::Images,
         ]
         .map(|kind| number(row.usage[kind]));
-        let amounts = [row.exposure, row.cost, row.loss];
-        if counts == [0; 4] && amounts == [Amount::ZERO; 3] {
+        let amounts = [row.exposure, row.cost, row.loss, row.told];
+        if counts == [0; 4] && amounts == [Amount::ZERO; 4] {
             return Ok(());
         }
         let values = params![
@@ -409,6 +409,7 @@ impl BatchTables<'_> {
             counts[2],
             counts[3],
             row.loss,
+            row.told,
         ];
         if self.statements.get(Sql::UpdateRare)?.execute(values)? == 0 {
             self.statements.get(Sql::InsertRare)?.execute(values)?;

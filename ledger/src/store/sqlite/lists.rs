@@ -12,7 +12,7 @@ use super::reads::hours;
 use super::rows::{self, Columns};
 use super::tables;
 use crate::book::head::StoredCustomer;
-use crate::book::margin::{self, CLASS, SlugHours, Summing};
+use crate::book::margin::{self, RollupNames, SlugHours, Summing};
 use crate::store::grant_rows::{DUE, GRANTS_PAGE, page_values};
 use crate::store::rows::{RowColumns as _, rows_at_most};
 use crate::store::select::SelectText;
@@ -21,7 +21,7 @@ use crate::table::owners::SEARCHED;
 use crate::value::clock;
 use crate::{
     Amount, Customer, CustomerId, CustomerQuery, GrantQuery, GrantRecord, Key, KeyId, KeyOrder,
-    KeyPlace, KeyQuery, KeyStatus, MarginBy, MarginQuery, Margins, SlugHour, Timestamp, UsageRow,
+    KeyPlace, KeyQuery, KeyStatus, MarginQuery, Margins, SlugHour, Timestamp, UsageRow,
 };
 
 /// Rows that one statement of a filtered scan examines.
@@ -299,13 +299,17 @@ pub(super) fn margins(
     query: MarginQuery,
     wanted: &dyn Fn() -> bool,
 ) -> Result<Margins> {
-    let name = match query.by {
-        MarginBy::Class => CLASS,
-        MarginBy::Key | MarginBy::Target | MarginBy::Day => "t.target",
-    };
+    let (number, text) = query.by.columns(&RollupNames {
+        slug: "s.slug",
+        target: "t.target",
+        provider: "substr(t.target, 1, instr(t.target || '/', '/') - 1)",
+        day: "(u.hour - (u.hour % 24 + 24) % 24) / 24",
+    });
+    // A table that is not named is not read: that is what the outer joins are for.
     let mut hour_of = conn.prepare_cached(&format!(
-        "SELECT u.key, {name}, u.requests, u.charge, u.loss, u.exposure, u.cost
-         FROM usage u JOIN targets t ON t.id = u.target WHERE u.hour = ?1"
+        "SELECT {number}, {text}, u.requests, u.charge, u.loss, u.exposure, u.cost, u.told
+         FROM usage u JOIN targets t ON t.id = u.target LEFT JOIN slugs s ON s.id = u.slug LEFT JOIN keys k ON k.id = u.key
+         WHERE u.hour = ?1"
     ))?;
     let (first, last) = query.hours();
     let mut sums = Summing::new(query);
@@ -313,8 +317,8 @@ pub(super) fn margins(
         let mut rows = hour_of.query([hour])?;
         while let Some(row) = rows.next()? {
             let mut columns = Columns::of(row);
-            let (key, name): (_, String) = (columns.number()?, columns.read()?);
-            sums.add(key, hour, &name, &of_hour(&mut columns)?);
+            let (number, text): (_, String) = (columns.number()?, columns.read()?);
+            sums.add(number, &text, &of_hour(&mut columns)?);
         }
         if !wanted() {
             break;
@@ -330,7 +334,7 @@ pub(super) fn slug_hours(
     wanted: &dyn Fn() -> bool,
 ) -> Result<Vec<SlugHour>> {
     let mut hour_of = conn.prepare_cached(
-        "SELECT s.slug, u.requests, u.charge, u.loss, u.exposure, u.cost
+        "SELECT s.slug, u.requests, u.charge, u.loss, u.exposure, u.cost, u.told
          FROM usage u JOIN slugs s ON s.id = u.slug WHERE u.hour = ?1",
     )?;
     let (first, last) = margin::hours(from, to);
@@ -357,6 +361,7 @@ fn of_hour(columns: &mut Columns<'_, '_>) -> Result<UsageRow> {
         loss: columns.read()?,
         exposure: columns.read()?,
         cost: columns.read()?,
+        told: columns.read()?,
         ..UsageRow::default()
     })
 }

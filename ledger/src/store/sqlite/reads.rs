@@ -13,6 +13,7 @@ use super::rows::{self, Columns, ENTRY_AT, ENTRY_BY_OPERATION, KEY_BY_ID, SELECT
 use super::totals;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::StoredCustomer;
+use crate::store::grant_rows::without_periods;
 use crate::store::hour_rows::usage_row;
 use crate::store::rows::{RowColumns as _, rollup_columns, rows_at_most};
 use crate::store::select::SELECT_CUSTOMER;
@@ -375,10 +376,15 @@ pub(super) fn given(conn: &Connection, customer: CustomerId) -> Result<Amount> {
         "SELECT credit - (SELECT coalesce(sum(amount), 0) FROM entries WHERE customer = ?1 AND kind <> 2 AND kind IN (1, 8, 9))
          FROM accounts WHERE id = ?1",
     )?;
-    let given = statement
+    let given: Option<Amount> = statement
         .query_row([customer], |row| row.get(0))
         .optional()?;
-    Ok(given.unwrap_or_default())
+    let mut plans = conn.prepare_cached(
+        "SELECT plan FROM payments WHERE customer = ?1 AND status = 1 AND plan IS NOT NULL",
+    )?;
+    let plans = plans.query_map([customer], |row| row.get::<_, String>(0))?;
+    let plans: Vec<String> = plans.collect::<Result<_>>()?;
+    Ok(without_periods(given.unwrap_or_default(), &plans))
 }
 
 pub(super) fn slug_use(

@@ -72,13 +72,13 @@ statements! {
     // Most requests have none of these, and so need no second update of their hour.
     UpdateRare = "UPDATE usage SET exposure = min(exposure + ?5, 9223372036854775807), cost = min(cost + ?6, 9223372036854775807),
              cache_write_1h = cache_write_1h + ?7, cache_write_12h = cache_write_12h + ?8, calls = calls + ?9, images = images + ?10,
-             loss = min(loss + ?11, 9223372036854775807)
+             loss = min(loss + ?11, 9223372036854775807), told = min(told + ?12, 9223372036854775807)
          WHERE hour = ?1 AND key = ?2 AND slug = ?3 AND target = ?4";
     InsertUsage = concat!("INSERT INTO usage (hour, key, slug, target, ", rollup_columns!(), ")
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, ?9, ?10, 0, ?11, 0, 0, 0, 0, 0)");
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, ?9, ?10, 0, ?11, 0, 0, 0, 0, 0, 0)");
     // For a target that failed before another one answered.
     InsertRare = concat!("INSERT INTO usage (hour, key, slug, target, ", rollup_columns!(), ")
-         VALUES (?1, ?2, ?3, ?4, 0, 0, 0, 0, ?7, 0, 0, ?10, 0, ?11, ?5, ?6, ?8, ?9)");
+         VALUES (?1, ?2, ?3, ?4, 0, 0, 0, 0, ?7, 0, 0, ?10, 0, ?11, ?5, ?6, ?8, ?9, ?12)");
     InsertSlug = "INSERT OR IGNORE INTO slugs (slug) VALUES (?1)";
     Slug = "SELECT id FROM slugs WHERE slug = ?1";
     InsertTarget = "INSERT OR IGNORE INTO targets (target, tier, place, context_band, account) VALUES (?1, ?2, ?3, ?4, ?5)";

@@ -163,7 +163,7 @@ impl TableReader for &Connection {
 }
 
 fn all<T: DescribedRow>(conn: &Connection) -> Result<Vec<T>> {
-    read(conn, &format!("ORDER BY {}", T::ORDER), [])
+    read(conn, &T::all(), [])
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ impl EntrySums {
         for (sum, more) in [
             (&mut totals.loss, bill.loss),
             (&mut totals.exposure, bill.exposure),
-            (&mut totals.cost, bill.cost.unwrap_or_default()),
+            (&mut totals.cost, bill.own_cost().unwrap_or_default()),
         ] {
             *sum = sum.saturating_add(i128::from(more.picos()));
         }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use farebox_ledger::{
     AnswerOf, Answered, ApiAnswer, Asked, Asker, Customer, CustomerId, ExpectedAct, GrantId,
     IdError, Key, KeyId, Ledger, LedgerError, LotId, Once, Operation, OperationId, Outcome,
-    ReservationId, Scope, SecretHash, Timestamp, Token, TokenRole,
+    PlanTerms, ReservationId, Scope, SecretHash, SubscriptionId, Timestamp, Token, TokenRole,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -18,6 +18,7 @@ use super::read::{self, SentMembers};
 use crate::clock;
 use crate::proxy::record;
 use crate::server::admin::Admin;
+use farebox_selling::value::CustomerName;
 use farebox_selling::{Deed, Doer, NewSecret, SellerAct, SoldModels, reads};
 
 /// A request that was read and may be made.
@@ -104,6 +105,14 @@ impl NamedInPath for GrantId {
     }
 }
 
+impl NamedInPath for SubscriptionId {
+    const EXAMPLE: Option<&'static str> = Some("s_7f3q9d2xw1");
+
+    fn named(call: &ApiCall<'_>) -> Result<Self, ApiError> {
+        call.parsed("subscription_not_found")
+    }
+}
+
 impl NamedInPath for LotId {
     const EXAMPLE: Option<&'static str> = Some("l_7f3q9d2xw1");
 
@@ -142,6 +151,16 @@ impl SoldModels for ApiCall<'_> {
     fn unsold(&self, slug: &str) -> Option<String> {
         let config = self.admin.front.proxy.config.current();
         config.catalog.unsold(slug)
+    }
+
+    fn plan(&self, name: &str) -> Result<PlanTerms, String> {
+        let config = self.admin.front.proxy.config.current();
+        config.catalog.plan(name).cloned()
+    }
+
+    fn has_list(&self, name: &str) -> Result<(), String> {
+        let config = self.admin.front.proxy.config.current();
+        config.catalog.list(name).map(drop)
     }
 }
 
@@ -208,6 +227,26 @@ impl ApiCall<'_> {
     /// Whether this token sees its own customers only.
     pub(super) fn sells(&self) -> bool {
         self.token.role == TokenRole::Sell
+    }
+
+    /// Whose rows a list has, which `named` names: of all customers only for a token that may read them.
+    pub(super) async fn whose(
+        &self,
+        named: Option<CustomerName>,
+        rows: &str,
+    ) -> Result<Option<CustomerId>, ApiError> {
+        let whose = match self.parameters.is_empty() {
+            true => named.map(Into::into),
+            false => Some(self.customer().await?.id),
+        };
+        if let Some(id) = whose.filter(|_| self.sells()) {
+            self.check_may_read(&reads::customer(self.ledger(), id).await?)?;
+        } else if self.sells() {
+            let message =
+                format!("a token that sells reads the {rows} of one customer; name it: ?customer=");
+            return Err(ApiError::new(403, "not_yours", message));
+        }
+        Ok(whose)
     }
 
     /// Does what its members say, once. Of several deeds the first is judged by the state that the caller expects.

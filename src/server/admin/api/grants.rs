@@ -23,16 +23,11 @@ pub(super) struct WhoseGrants {
 
 pub(super) async fn list(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
     let (which, page): (WhichGrants, ListPage) = (call.read()?, call.read()?);
-    let whose = match call.parameters.is_empty() {
-        true => call.read::<WhoseGrants>()?.customer.map(Into::into),
-        false => Some(call.customer().await?.id),
+    let named = match call.parameters.is_empty() {
+        true => call.read::<WhoseGrants>()?.customer,
+        false => None,
     };
-    if let Some(id) = whose.filter(|_| call.sells()) {
-        call.check_may_read(&farebox_selling::reads::customer(call.ledger(), id).await?)?;
-    } else if call.sells() {
-        let message = "a token that sells reads the grants of one customer; name it: ?customer=";
-        return Err(ApiError::new(403, "not_yours", message));
-    }
+    let whose = call.whose(named, LIST).await?;
     let after = page.place(LIST)?.and_then(pages::grant_place);
     let after = after.or(page.until().map(before_instant));
     let most = page.rows()?.saturating_add(1);

@@ -14,6 +14,7 @@ mod money;
 mod openapi;
 mod pages;
 mod papers;
+mod plans;
 mod read;
 mod reads;
 mod route;

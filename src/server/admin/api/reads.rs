@@ -177,7 +177,8 @@ pub(super) async fn events(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
 struct SeenCustomers(BTreeMap<CustomerId, Option<Customer>>);
 
 impl SeenCustomers {
-    /// Whether a token is shown an event. One that sells is shown those of customers that it made, and what a rule of its own asks for.
+    /// Whether a token is shown an event. One that sells is shown those of customers that it made, and what a rule of its own asks for, or the
+    /// owner of a subscription that it began.
     async fn shows(&mut self, call: &ApiCall<'_>, event: &Event) -> Result<bool, ApiError> {
         if !call.sells() {
             return Ok(true);
@@ -194,7 +195,13 @@ impl SeenCustomers {
                 let by = customer.auto_top_up.as_ref().and_then(|auto| auto.by);
                 return by == Some(call.token.id);
             }
-            call.token.may_read(customer)
+            let began = event.kind == EventKind::PlanEndWanted
+                && customer
+                    .grants
+                    .plans
+                    .iter()
+                    .any(|of| of.state.created_by == call.token.label && event.is_of(of.id));
+            began || call.token.may_read(customer)
         }))
     }
 }
@@ -291,16 +298,44 @@ pub(super) async fn shop(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
     .into())
 }
 
+/// At whose prices.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct ModelsQuery {
+    /// What this customer is offered, at its prices
+    customer: Option<CustomerName>,
+    /// What customers with this price list are offered; for tokens that do not sell
+    price_list: Option<OneLine>,
+}
+
 pub(super) async fn models(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
+    let asked: ModelsQuery = call.read()?;
     let config = call.admin.front.proxy.config.current();
-    Ok(pages::whole(config.catalog.rows()))
+    let unknown = |why: String| ApiError::new(404, "price_list_unknown", why);
+    let name = match (asked.customer, asked.price_list) {
+        (Some(CustomerName(id)), _) => {
+            let customer = farebox_selling::reads::customer(call.ledger(), id).await?;
+            call.check_may_read(&customer)?;
+            customer.settings.price_list
+        }
+        (None, Some(_)) if call.sells() => {
+            let message =
+                "a token that sells reads the prices of one customer; name it: ?customer=";
+            return Err(ApiError::new(403, "not_yours", message));
+        }
+        (None, name) => name.map(Into::into),
+    };
+    let catalog = match name {
+        None => &config.catalog,
+        Some(name) => &config.catalog.list(&name).map_err(unknown)?.catalog,
+    };
+    Ok(pages::whole(catalog.rows()))
 }
 
 /// Which sums.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct MarginsQuery {
     /// For each of these; key unless you say
-    #[schemars(extend("enum" = ["key", "target", "class", "day"]))]
+    #[schemars(extend("enum" = ["key", "customer", "slug", "target", "provider", "account", "class", "day"]))]
     by: Option<String>,
     /// How many rows, at most 200; the total is over all
     limit: Option<Count>,
@@ -310,7 +345,11 @@ pub(super) async fn margin(call: &ApiCall<'_>) -> Result<ApiReply, ApiError> {
     let (from, to) = times(call)?;
     let MarginsQuery { by, limit } = call.read()?;
     let by = match by.as_deref() {
+        Some("customer") => MarginBy::Customer,
+        Some("slug") => MarginBy::Slug,
         Some("target") => MarginBy::Target,
+        Some("provider") => MarginBy::Provider,
+        Some("account") => MarginBy::Account,
         Some("class") => MarginBy::Class,
         Some("day") => MarginBy::Day,
         _ => MarginBy::Key,

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use farebox_ledger::GrantId;
+use farebox_ledger::{GrantId, SubscriptionId};
 use farebox_selling::auto_top_up::{
     ClearAutoTopUp, OwnerVisit, SetAutoTopUp, TopUpFailed, TopUpFailedDocument, VisitDocument,
     WantedDocument,
@@ -24,8 +24,12 @@ use farebox_selling::payment::{
     Adjust, Assign, MoveMoney, MovedDocument, PaymentDocument, PaymentMovedDocument,
     PostedDocument, Refund, Return, Reverse, TopUp,
 };
+use farebox_selling::plan::{
+    EndPlan, HaveOtherPlan, PausePlan, PlanSoldDocument, ResumePlan, SellPlan,
+};
 use farebox_selling::request::{RequestDocument, ShopDocument};
 use farebox_selling::reservation::{EndReserved, ReservationDocument, Reserve};
+use farebox_selling::subscription::{SoldPlanDocument, SubscriptionDocument, WhichSubscriptions};
 use farebox_selling::token::TokenDocument;
 use farebox_selling::voucher::{CreateLot, LotDocument, VoidVouchers};
 use farebox_selling::waiting::WaitingThing;
@@ -33,7 +37,7 @@ use serde_json::Value;
 
 use super::pages::ListPage;
 use super::route::{ApiRoute, Least, act, by, edit, get};
-use super::{auto_top_up, customers, grants, keys, lots, money, papers, reads};
+use super::{auto_top_up, customers, grants, keys, lots, money, papers, plans, reads};
 use crate::config::TableRow;
 
 /// Every path. Examples are run in this order.
@@ -71,6 +75,8 @@ fn of_customers() -> Vec<ApiRoute> {
         get("/customers/{customer}/statement", Least::Own, "Statement", by!(papers::statement), "A month's statement: its equation, and what was used").answers::<StatementDocument>().asked::<papers::MonthQuery>().asked::<papers::PaperQuery>(),
         act::<GiveGrant>("/customers/{customer}/grants", Least::Manage).made().answers::<GrantDocument>().shows(grants::given),
         get("/customers/{customer}/grants", Least::Own, "GrantsOf", by!(grants::list), "A customer's grants, newest first").lists::<GrantDocument>().asked::<ListPage>().asked::<WhichGrants>(),
+        act::<SellPlan>("/customers/{customer}/plans", Least::Sell).made().answers::<PlanSoldDocument>().shows(plans::sold),
+        get("/customers/{customer}/plans", Least::Own, "PlansOf", by!(plans::list), "A customer's subscriptions of which something can still come, oldest first").lists::<SubscriptionDocument>().asked::<ListPage>().asked::<WhichSubscriptions>(),
         act::<Suspend>("/customers/{customer}/suspend", Least::Manage).answers::<CustomerDocument>(),
         act::<Resume>("/customers/{customer}/resume", Least::Manage).answers::<CustomerDocument>(),
     ]
@@ -116,8 +122,15 @@ fn of_books() -> Vec<ApiRoute> {
         get("/grants", Least::Own, "Grants", by!(grants::list), "Grants, newest first; a token that sells names a customer").lists::<GrantDocument>().asked::<ListPage>().asked::<WhichGrants>().asked::<grants::WhoseGrants>(),
         get("/grants/{grant}", Least::Own, "Grant", by!(grants::show), "One grant, and what is left of it").named::<GrantId>().answers::<GrantDocument>(),
         act::<TakeGrantBack>("/grants/{grant}/void", Least::Manage).answers::<GrantDocument>(),
+        get("/subscriptions", Least::Own, "Subscriptions", by!(plans::list), "Subscriptions of which something can still come, oldest first; a token that sells names a customer").lists::<SubscriptionDocument>().asked::<ListPage>().asked::<WhichSubscriptions>().asked::<plans::WhoseSubscriptions>(),
+        get("/subscriptions/{subscription}", Least::Own, "Subscription", by!(plans::show), "One subscription: what is left of its period and windows, and what is paid").named::<SubscriptionId>().answers::<SubscriptionDocument>(),
+        act::<PausePlan>("/subscriptions/{subscription}/pause", Least::Manage).answers::<SubscriptionDocument>(),
+        act::<ResumePlan>("/subscriptions/{subscription}/resume", Least::Manage).answers::<SubscriptionDocument>(),
+        act::<HaveOtherPlan>("/subscriptions/{subscription}/change", Least::Sell).answers::<SubscriptionDocument>().shows(plans::changed),
+        act::<EndPlan>("/subscriptions/{subscription}/end", Least::Sell).answers::<SubscriptionDocument>().shows(plans::changed),
         get("/shop", Least::Own, "Shop", by!(reads::shop), "The seller, as `[shop]` of the catalog says").answers::<ShopDocument>(),
-        get("/models", Least::Own, "Models", by!(reads::models), "What is sold").lists::<TableRow>(),
+        get("/plans", Least::Own, "Plans", by!(plans::on_sale), "The plans that are sold").lists::<SoldPlanDocument>(),
+        get("/models", Least::Own, "Models", by!(reads::models), "What is sold").lists::<TableRow>().asked::<reads::ModelsQuery>(),
         get("/margin", Least::All, "Margin", by!(reads::margin), "Charges, cost and possible debts").answers::<MarginsDocument>().asked::<reads::TimesQuery>().asked::<reads::MarginsQuery>(),
     ]
 }

@@ -1,4 +1,4 @@
-//! The tab of what remains of the charges at the operator's own prices.
+//! The tab of what remains of the charges: less what answers told that they cost, or what the operator's own prices say.
 
 use farebox_ledger::{Amount, MarginOrder};
 
@@ -17,6 +17,7 @@ pub(super) const LIST: &[ListColumn<SumLine>] = &[
             spent => sum(spent, 9),
         }
     }),
+    right("TOLD", 5, 5).falling(9, |SumLine { row, .. }, _| part(row.told, row.cost)),
     right("MARGIN", 9, 0).in_sums(1, MarginOrder::Margin, |line, _| match line.row.margin() {
         Some(lost) if lost.is_negative() => short(lost, 9).toned(Tone::Bad),
         Some(margin) => short(margin, 9).strong(),

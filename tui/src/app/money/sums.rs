@@ -1,10 +1,11 @@
-//! What Margin and Exposure have in common: sums of the ledger by key, target, class or UTC day.
+//! What Margin and Exposure have in common: sums of the ledger by key, target, class, UTC day, customer, slug, provider or account.
 //!
 //! The ledger sorts and adds up; this state only has the query and its answer. An answer to an older query is dropped.
 
 use std::collections::{BTreeSet, HashMap};
 
 use farebox_ledger::{Amount, MarginBy, MarginQuery, MarginRow, Margins, Timestamp};
+use farebox_selling::dates;
 
 use crate::app::cell::{ListCell, faint, plain, share, short};
 use crate::app::list::{ListColumn, ListRow, first_order, in_order, sorts_here, sum_order};
@@ -67,7 +68,8 @@ impl SumLine<'_> {
     }
 
     pub(super) fn name_cell(self) -> ListCell {
-        plain(self.name()).toned(Tone::Id.when(self.sums.by == MarginBy::Key))
+        let is_id = matches!(self.sums.by, MarginBy::Key | MarginBy::Customer);
+        plain(self.name()).toned(Tone::Id.when(is_id))
     }
 
     /// Whether it is a key that its exposure stops.
@@ -101,6 +103,10 @@ pub(super) fn part(part: Amount, whole: Amount) -> ListCell {
 pub(crate) const fn by_name(by: MarginBy) -> &'static str {
     match by {
         MarginBy::Key => "key",
+        MarginBy::Customer => "customer",
+        MarginBy::Slug => "slug",
+        MarginBy::Provider => "provider",
+        MarginBy::Account => "account",
         MarginBy::Target => "target",
         MarginBy::Class => "class",
         MarginBy::Day => "day",
@@ -115,6 +121,8 @@ pub(crate) enum Period {
     Week,
     Month,
     LastMonth,
+    /// From this midnight until before that one.
+    Dates(Timestamp, Timestamp),
 }
 
 impl Period {
@@ -126,6 +134,7 @@ impl Period {
             Self::Week => "7 days",
             Self::Month => "this month",
             Self::LastMonth => "last month",
+            Self::Dates(..) => "dates",
         }
     }
 
@@ -137,6 +146,16 @@ impl Period {
         Self::ALL.get(at + 1).copied().unwrap_or(Self::Today)
     }
 
+    /// Two dates, or one, as they are typed: the last one is in it.
+    pub(crate) fn typed(text: &str) -> Option<Self> {
+        let (first, last) = text.split_once(' ').unwrap_or((text, text));
+        if [first, last].iter().any(|day| day.len() != 10) {
+            return None;
+        }
+        let (from, to) = (dates::instant(first).ok()?, dates::expiry(last).ok()?);
+        (from < to).then_some(Self::Dates(from, to))
+    }
+
     /// Start and end, UTC.
     fn range(self, now: Timestamp) -> (Timestamp, Timestamp) {
         let midnight = now.millis() - now.millis().rem_euclid(DAY);
@@ -146,6 +165,7 @@ impl Period {
             Self::Week => (midnight - 6 * DAY, midnight + DAY),
             Self::Month => (first, midnight + DAY),
             Self::LastMonth => (month_of(first - DAY), first),
+            Self::Dates(from, to) => return (from, to),
         };
         (Timestamp::from_millis(from), Timestamp::from_millis(to))
     }
@@ -211,7 +231,16 @@ impl Sums {
                 column: NAME,
                 descending: true,
             },
-            (MarginBy::Key | MarginBy::Target | MarginBy::Class, view) => ListOrder {
+            (
+                MarginBy::Key
+                | MarginBy::Customer
+                | MarginBy::Slug
+                | MarginBy::Target
+                | MarginBy::Provider
+                | MarginBy::Account
+                | MarginBy::Class,
+                view,
+            ) => ListOrder {
                 descending: view == MarginView::Exposure,
                 ..first_order(self.columns)
             },
@@ -219,13 +248,17 @@ impl Sums {
         self.list.order = self.in_ledger;
     }
 
-    /// Adds up by the next of key, target, class and day.
+    /// Adds up by the next of what sums are for.
     pub(crate) fn next_by(&mut self) {
         self.by = match self.by {
             MarginBy::Key => MarginBy::Target,
             MarginBy::Target => MarginBy::Class,
             MarginBy::Class => MarginBy::Day,
-            MarginBy::Day => MarginBy::Key,
+            MarginBy::Day => MarginBy::Customer,
+            MarginBy::Customer => MarginBy::Slug,
+            MarginBy::Slug => MarginBy::Provider,
+            MarginBy::Provider => MarginBy::Account,
+            MarginBy::Account => MarginBy::Key,
         };
         self.usual_order();
         self.restart();
@@ -372,5 +405,13 @@ mod tests {
             range(Period::LastMonth),
             "2026-02-01T00:00 2026-03-01T00:00"
         );
+        let typed = |text| Period::typed(text).map(range);
+        let both = Some("2026-01-30T00:00 2026-02-03T00:00".to_owned());
+        assert_eq!(typed("2026-01-30 2026-02-02"), both);
+        let one = Some("2026-02-02T00:00 2026-02-03T00:00".to_owned());
+        assert_eq!(typed("2026-02-02"), one);
+        for wrong in ["last", "2026-02-02 2026-02-01", "2026-02-30", "2026-02"] {
+            assert_eq!(typed(wrong), None, "{wrong}");
+        }
     }
 }

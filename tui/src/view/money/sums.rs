@@ -1,11 +1,11 @@
-//! What Margin and Exposure draw alike: one line per key, target, class or UTC day, and the total at the end.
+//! What Margin and Exposure draw alike: one line per key, target, UTC day or what else sums are for, and the total at the end.
 
-use farebox_ledger::{Amount, MarginBy};
+use farebox_ledger::{Amount, MarginBy, MarginQuery, Timestamp};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use crate::app::ConsoleApp;
-use crate::app::money::sums::{MarginView, NAME, Sums, by_name};
+use crate::app::money::sums::{MarginView, NAME, Period, Sums, by_name};
 use crate::format;
 use crate::view::chart;
 use crate::view::pen::{Pen, above, below, last};
@@ -44,9 +44,16 @@ pub(super) fn title(sums: &Sums) -> String {
         column => column.to_owned(),
     };
     let arrow = order.arrow();
+    let last = |query: &MarginQuery| match sums.period {
+        Period::Dates(..) => {
+            let last = Timestamp::from_millis(query.to.millis() - 1);
+            format!(" to {}", format::date(last))
+        }
+        Period::Today | Period::Week | Period::Month | Period::LastMonth => String::new(),
+    };
     let from = sums
         .asked
-        .map(|query| format!(" from {}", format::date(query.from)))
+        .map(|query| format!(" from {}{}", format::date(query.from), last(&query)))
         .unwrap_or_default();
     format!(
         "{what} by {by} · {}{from} UTC · {column} {arrow}",
@@ -80,9 +87,7 @@ fn warning(app: &ConsoleApp, sums: &Sums, pen: &mut Pen<'_>, area: Rect) -> u16 
 /// The full name of the selected row, which its column may have cut; for days, the range of the screen.
 fn about(sums: &Sums) -> String {
     match (sums.by, sums.lines().get(sums.list.selected), sums.view) {
-        (MarginBy::Key | MarginBy::Target | MarginBy::Class, Some(line), _)
-            if !line.row.name.is_empty() =>
-        {
+        (by, Some(line), _) if by != MarginBy::Day && !line.row.name.is_empty() => {
             let row = line.row;
             let own = if row.own == Amount::ZERO {
                 String::new()
@@ -99,7 +104,7 @@ fn about(sums: &Sums) -> String {
             "what providers may bill beyond the charges, at the catalog's prices".to_owned()
         }
         (_, _, MarginView::Margin) => {
-            "charged less cost, where a target has a `cost`; its exposure is part of it".to_owned()
+            "charged less cost, where answers told it or a target has a `cost`; its exposure is part of it".to_owned()
         }
     }
 }
@@ -109,7 +114,7 @@ fn nothing(sums: &Sums, pen: &mut Pen<'_>, area: Rect) {
         (Some(error), _) => (error.as_str(), pen.theme.bad()),
         (None, false) => ("adding up …", pen.theme.faint()),
         (None, true) => (
-            "no request ended in this period; p chooses another",
+            "no request ended in this period; p, or `:period 2026-10-01 2026-10-31`, chooses another",
             Style::new(),
         ),
     };

@@ -159,7 +159,7 @@ impl Books {
 
     /// Books everything that time has done.
     fn settle(&mut self) {
-        while let Some((operation, turn, grant)) = self.grants.turn(self.now) {
+        while let Some((operation, turn, grant)) = turn_of(&self.grants, self.now) {
             assert!(self.operations.insert(operation), "{turn:?} happened twice");
             match turn {
                 GrantTurn::Begins => {
@@ -207,10 +207,7 @@ impl Books {
                 let parts = self.grants.take_paid(self.account, amount);
                 self.account.credit = less(self.account.credit, amount);
                 self.grants = std::mem::take(&mut self.grants).open();
-                let all_of_pool = [MoneyPart {
-                    grant: None,
-                    amount,
-                }];
+                let all_of_pool = [MoneyPart::of(None, amount)];
                 let parts = if parts.is_empty() {
                     &all_of_pool[..]
                 } else {
@@ -263,7 +260,7 @@ impl Books {
     }
 
     fn hold(&mut self, slug: &'static str, size: Amount) {
-        if size > self.grants.available(self.account, slug) {
+        if size > self.grants.available(self.account, slug, &[]) {
             return;
         }
         let mut parts = Vec::new();
@@ -313,7 +310,7 @@ impl Books {
         };
         let (slug, now) = (hold.slug, hold.size);
         if size >= now {
-            let more = less(size, now).min(self.grants.available(self.account, slug));
+            let more = less(size, now).min(self.grants.available(self.account, slug, &[]));
             self.grants.hold(self.account, slug, &mut hold.parts, more);
             (hold.size, self.account.held) = (sum(now, more), sum(self.account.held, more));
             return;
@@ -331,17 +328,17 @@ impl Books {
         }
         let hold = self.holds.remove(number);
         let before = self.clone();
-        let beyond = self.grants.available(self.account, hold.slug).min(room);
+        let beyond = self
+            .grants
+            .available(self.account, hold.slug, &[])
+            .min(room);
         let charge = cost.min(sum(hold.size, beyond));
         let done = self
             .grants
             .charge(self.account, hold.slug, (hold.size, &hold.parts), charge);
         self.account.spent = sum(self.account.spent, charge);
         self.account.held = less(self.account.held, hold.size);
-        let all_of_pool = [MoneyPart {
-            grant: None,
-            amount: charge,
-        }];
+        let all_of_pool = [MoneyPart::of(None, charge)];
         let parts = if done.parts.is_empty() {
             &all_of_pool[..]
         } else {
@@ -383,10 +380,7 @@ impl Books {
                     "spent by a hold made after its end"
                 );
                 let grant = source.map(|grant| grant.id);
-                expected.push(MoneyPart {
-                    grant,
-                    amount: picos(taken),
-                });
+                expected.push(MoneyPart::of(grant, picos(taken)));
             }
         }
         assert_eq!(left, 0, "a charge is at most what there is");
@@ -448,9 +442,9 @@ impl Books {
         }
         for slug in SLUGS {
             let most = account.available();
-            let available = all.available(account, slug);
+            let available = all.available(account, slug, &[]);
             assert!(Amount::ZERO <= available && available <= most);
-            assert!(available <= all.balance(account, slug));
+            assert!(available <= all.balance(account, slug, &[]));
         }
     }
 }
@@ -515,10 +509,7 @@ proptest! {
         sizes in proptest::collection::vec(1..50_i64, 0..6), pieces in proptest::collection::vec(1..60_i64, 1..6)
     ) {
         // The second is the pool's.
-        let parts: Vec<MoneyPart> = (1..).zip(&sizes).map(|(number, size)| MoneyPart {
-            grant: (number != 2).then(|| id(number)),
-            amount: picos(-size),
-        }).collect();
+        let parts: Vec<MoneyPart> = (1..).zip(&sizes).map(|(number, size)| MoneyPart::of((number != 2).then(|| id(number)), picos(-size))).collect();
         let charged: i64 = if sizes.is_empty() { 70 } else { sizes.iter().sum() };
         let (mut before, mut given) = (0, BTreeMap::new());
         for piece in pieces {

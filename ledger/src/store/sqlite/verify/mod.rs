@@ -179,6 +179,8 @@ fn around(conn: &Connection, stored: StoredCustomer) -> Result<CustomerRows> {
         personal: super::reads::personal_data(conn, of)?,
         payments: tables::read(conn, "WHERE customer = ?1 ORDER BY folded", [of])?,
         grants: tables::read(conn, "WHERE customer = ?1 ORDER BY id", [of])?,
+        subscriptions: tables::read(conn, "WHERE customer = ?1 ORDER BY id", [of])?,
+        windows: tables::read(conn, "WHERE customer = ?1 ORDER BY id", [of])?,
         next_grant_at: conn.query_row(
             "SELECT next_grant_at FROM accounts WHERE id = ?1",
             [of],

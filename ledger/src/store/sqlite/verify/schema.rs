@@ -2,6 +2,7 @@
 //! nothing.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use rusqlite::{Connection, OptionalExtension, Result};
 
@@ -27,16 +28,8 @@ pub(super) fn genesis(conn: &Connection) -> Result<Option<Hash>> {
 impl FileReader<'_> {
     /// Compares tables, indexes and triggers with those of a new ledger, and looks for rows without an owner.
     pub(super) fn schema(&mut self) -> Result<()> {
-        let fresh = Connection::open_in_memory()?;
-        migrate(
-            &fresh,
-            &Birth {
-                ledger: [0; 16],
-                at: Timestamp::default(),
-            },
-        )?;
-        let (expected, found) = (objects(&fresh)?, objects(self.conn)?);
-        for (name, sql) in &expected {
+        let (expected, found) = (expected()?, objects(self.conn)?);
+        for (name, sql) in expected {
             match found.get(name) {
                 None => self.fault(format!("the {name} is missing")),
                 Some(other) if other != sql => self.fault(format!(
@@ -71,7 +64,27 @@ impl FileReader<'_> {
 }
 
 /// Every table, index and trigger with its text.
-fn objects(conn: &Connection) -> Result<BTreeMap<String, Option<String>>> {
+type SchemaTexts = BTreeMap<String, Option<String>>;
+
+/// Those that this program creates: always the same.
+fn expected() -> Result<&'static SchemaTexts> {
+    static EXPECTED: OnceLock<SchemaTexts> = OnceLock::new();
+    if let Some(known) = EXPECTED.get() {
+        return Ok(known);
+    }
+    let fresh = Connection::open_in_memory()?;
+    migrate(
+        &fresh,
+        &Birth {
+            ledger: [0; 16],
+            at: Timestamp::default(),
+        },
+    )?;
+    let objects = objects(&fresh)?;
+    Ok(EXPECTED.get_or_init(|| objects))
+}
+
+fn objects(conn: &Connection) -> Result<SchemaTexts> {
     let mut statement = conn.prepare(
         "SELECT type || ' ' || name, sql FROM sqlite_schema WHERE name NOT GLOB 'sqlite_*'",
     )?;

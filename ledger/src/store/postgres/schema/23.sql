@@ -1,0 +1,2 @@
+-- The part of the cost that the answers told.
+ALTER TABLE usage ADD COLUMN told bigint NOT NULL DEFAULT 0;
