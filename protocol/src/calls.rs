@@ -3,18 +3,22 @@
 //! A [`CallDialect`] says what differs between calls, and has nothing of a family's: no streams, no turns, no tools, no translation. The
 //! rest is chat's: keys, headers, errors, and the edits to a request on its way upstream.
 
+mod answer;
 mod embeddings;
+mod rerank;
 
 use std::fmt;
 
 use crate::json;
-use crate::{Additions, AnswerFacts, BadRequest, Family, Inspection};
+use crate::{Additions, AnswerFacts, BadRequest, Family, Inspection, Remedy};
 
 /// A call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CallKind {
     /// Vectors of texts, `/v1/embeddings`.
     Embeddings,
+    /// Documents by their fit to a query, `/v1/rerank`.
+    Rerank,
 }
 
 /// What differs between calls.
@@ -31,16 +35,13 @@ pub trait CallDialect: Sync {
     /// Not JSON, wrong types, no model, nothing to read, or a field that has no price.
     fn inspect(&self, body: &[u8], seed: u64) -> Result<Inspection, BadRequest>;
 
-    /// The facts of an answer to a request with so many inputs, in one pass over its bytes; `None` when it is not a JSON object.
+    /// The facts of an answer that must have so many parts, in one pass over its bytes; `None` when it is not a JSON object.
     fn read_answer(
         &self,
         body: &[u8],
-        inputs: u32,
+        parts: u32,
         additions: Option<&dyn Additions>,
     ) -> Option<AnswerFacts>;
-
-    /// A usage object with this count; `cost` is a decimal literal, copied unchanged.
-    fn usage_json(&self, input: u64, cost: Option<&str>) -> String;
 
     /// The smallest request.
     fn question(&self, model: &str, words: &str) -> String;
@@ -54,7 +55,7 @@ pub trait CallDialect: Sync {
 
 impl CallKind {
     /// All calls, in the order in which lists show them.
-    pub const ALL: [Self; 1] = [Self::Embeddings];
+    pub const ALL: [Self; 2] = [Self::Embeddings, Self::Rerank];
 
     /// The call of a name.
     #[must_use]
@@ -67,6 +68,7 @@ impl CallKind {
     pub fn dialect(self) -> &'static dyn CallDialect {
         match self {
             Self::Embeddings => &embeddings::Embeddings,
+            Self::Rerank => &rerank::Rerank,
         }
     }
 
@@ -83,12 +85,19 @@ impl CallKind {
         path.strip_prefix("/v1").unwrap_or(path)
     }
 
-    /// A whole answer, already as its customer gets it, with this count instead of its target's.
-    pub fn with_usage(self, body: &[u8], input: u64, cost: Option<&str>) -> Vec<u8> {
-        let counts = self.dialect().usage_json(input, cost);
+    /// A whole answer, already as its customer gets it, with this count instead of its target's; `cost` is a decimal literal, copied
+    /// unchanged.
+    pub fn with_usage(body: &[u8], input: u64, cost: Option<&str>) -> Vec<u8> {
+        let counts = answer::usage_json(input, cost);
         let body = String::from_utf8_lossy(body);
         json::set_members(&body, &[("usage", &counts)]).into_bytes()
     }
+}
+
+/// The refusal of a list that is too long.
+fn too_many(list: &'static str, most: u32) -> BadRequest {
+    let message = format!("`{list}` must have at most {most} texts; send several requests.");
+    BadRequest::at(list, message).with(Remedy::AtMost(list, most.into()))
 }
 
 /// What a model is asked for on its best path: answers of a family, or a call.
@@ -105,6 +114,15 @@ impl WirePath {
     pub fn all() -> impl Iterator<Item = Self> {
         let families = Family::ALL.map(Self::Family).into_iter();
         families.chain(CallKind::ALL.map(Self::Call))
+    }
+
+    /// Their names as both TOML files write them.
+    #[must_use]
+    pub fn choices() -> String {
+        let quoted: Vec<String> = Self::all()
+            .map(|path| format!("{:?}", path.name()))
+            .collect();
+        quoted.join(", ")
     }
 
     /// The call, if it is one.

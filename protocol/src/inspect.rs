@@ -57,6 +57,10 @@ pub struct Inspection {
     pub has_stops: bool,
     /// What the model will read.
     pub content: Content,
+    /// Parts that the answer to a call must have.
+    pub parts: u32,
+    /// How many searches a call is where a service bills by the search.
+    pub searches: u64,
     /// Some of the prompt is marked to be written to a cache.
     pub cache_marked: bool,
     /// A cache write for one hour is asked for somewhere.
@@ -214,6 +218,13 @@ impl Default for Edits<'_> {
             pin: &[],
         }
     }
+}
+
+/// A text's size, and what it weighed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TextWeight {
+    pub(crate) size: TextSize,
+    weight: u64,
 }
 
 /// What the model will read, measured without keeping it.
@@ -376,6 +387,31 @@ impl Content {
         self.text.add(size);
         self.weight.add(text);
         self.sample.add(text);
+    }
+
+    /// Adds a text that a call's model reads for itself.
+    pub(crate) fn input(&mut self, size: TextSize, text: &str) -> TextWeight {
+        let before = self.weight;
+        if self.inputs > 0 {
+            // A tokenizer would join what stands in two texts.
+            self.read(TextSize { ascii: 1, other: 0 }, " ");
+        }
+        self.inputs = self.inputs.saturating_add(1);
+        self.read(size, text);
+        TextWeight {
+            size,
+            weight: self.weight.since(&before, size.bytes()),
+        }
+    }
+
+    /// Adds a text that the model reads so many times more. A sample of it is as it was.
+    pub(crate) fn input_again(&mut self, again: TextWeight, times: u32) {
+        self.inputs = self.inputs.saturating_add(times);
+        let TextSize { ascii, other } = again.size;
+        let [ascii, other, weight] =
+            [ascii, other, again.weight].map(|one| one.saturating_mul(times.into()));
+        self.text.add(TextSize { ascii, other });
+        self.weight.add_weighed(weight);
     }
 
     /// Adds the text of an inline file, which is not in JSON form: its backslashes would be doubled there.

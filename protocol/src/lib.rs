@@ -8,7 +8,7 @@
 //! - [`sse`] cuts a byte stream into frames; a frame is raw bytes and is forwarded as such.
 //! - [`inspect`] has the facts the gateway needs about a request, [`usage`] the token classes and how they are made disjoint.
 //! - A [`AnswerReader`] of the target's family interprets frames; a [`EndWriter`] of the customer's family ends a stream that is cut.
-//! - A [`CallDialect`] is a paid request that is no conversation: embeddings.
+//! - A [`CallDialect`] is a paid request that is no conversation: embeddings, rerank.
 //! - [`scripts`] has what vendors' public tokenizers make of scripts.
 //! - [`error`] has the error body and each family's words for it.
 

@@ -23,7 +23,7 @@ pub fn explain(path: &str, base: &str) -> String {
     }
     if is_not_offered(path) {
         return format!(
-            "{shown} is not offered here; chat completions, responses and embeddings are, at {base}/v1, and messages, at {base}/native"
+            "{shown} is not offered here; chat completions, responses, embeddings and rerank are, at {base}/v1, and messages, at {base}/native"
         );
     }
     let native = |rest: &str| rest.starts_with("messages");
@@ -90,7 +90,7 @@ const INSTEAD: [(&str, &str, &str); 8] = [
 ];
 
 /// Paths that the original services of these dialects have below the same base URLs, by the first segment.
-const NOT_OFFERED: [&str; 23] = [
+const NOT_OFFERED: [&str; 22] = [
     "assistants",
     "audio",
     "batches",
@@ -108,7 +108,6 @@ const NOT_OFFERED: [&str; 23] = [
     "organization",
     "organizations",
     "realtime",
-    "rerank",
     "skills",
     "threads",
     "uploads",
@@ -180,7 +179,7 @@ mod tests {
                 "its base URL is https://api.example.com/native",
             ),
             ("/wp-login.php", "OpenAI-style clients"),
-            ("/v1/rerank", "is not offered here"),
+            ("/v1/moderations", "is not offered here"),
             ("/v1/v1/embeddings", "/v1 is there twice"),
             (
                 "/native/v1/embeddings",

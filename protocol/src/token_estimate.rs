@@ -101,6 +101,18 @@ impl Weight {
         self.weight = self.weight.saturating_add(times * read(now, before));
     }
 
+    /// What so many bytes weighed that were added since an earlier state of this one; of what no sample has met, as what cannot be
+    /// read.
+    pub(crate) fn since(&self, earlier: &Self, bytes: u64) -> u64 {
+        let added = self.weight.saturating_sub(earlier.weight);
+        added.max(bytes.saturating_mul(UNREAD))
+    }
+
+    /// Adds once more what was weighed before.
+    pub(crate) fn add_weighed(&mut self, weight: u64) {
+        self.weight = self.weight.saturating_add(weight);
+    }
+
     /// Adds bytes of text that cannot be read here.
     pub fn add_unread(&mut self, bytes: u64) {
         self.weight = self.weight.saturating_add(bytes.saturating_mul(UNREAD));

@@ -84,8 +84,8 @@ pub enum Capability {
     Streaming,
     /// May reason before it answers, whether asked to or not.
     Reasoning,
-    /// Makes vectors of texts, and nothing else.
-    Embeddings,
+    /// Serves a call, and can do nothing else.
+    Call(CallKind),
 }
 
 /// Sizes of a model; defaults are filled in.
@@ -340,18 +340,22 @@ impl Model {
 
 impl Capability {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Vision,
         Self::Tools,
         Self::Streaming,
         Self::Reasoning,
-        Self::Embeddings,
+        Self::Call(CallKind::Embeddings),
+        Self::Call(CallKind::Rerank),
     ];
 
     /// The call that a model with this capability is for.
     #[must_use]
     pub fn call(self) -> Option<CallKind> {
-        CallKind::named(self.name())
+        match self {
+            Self::Call(call) => Some(call),
+            Self::Vision | Self::Tools | Self::Streaming | Self::Reasoning => None,
+        }
     }
 
     /// The word used in the catalog and in lists.
@@ -362,7 +366,7 @@ impl Capability {
             Self::Tools => "tools",
             Self::Streaming => "streaming",
             Self::Reasoning => "reasoning",
-            Self::Embeddings => CallKind::Embeddings.name(),
+            Self::Call(call) => call.name(),
         }
     }
 }

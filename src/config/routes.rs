@@ -244,6 +244,11 @@ impl Provider {
         self.speaks.iter().filter_map(|path| path.family())
     }
 
+    /// A call that it serves.
+    pub(super) fn call(&self) -> Option<CallKind> {
+        self.speaks.iter().find_map(|path| path.call())
+    }
+
     /// Whether it serves a family.
     pub fn speaks_family(&self, family: Family) -> bool {
         self.families().any(|spoken| spoken == family)

@@ -41,7 +41,10 @@ pub fn known(content: &Content, limits: &ModelLimits, counter: TextCounter) -> u
 pub fn bounded(content: &Content, limits: &ModelLimits, counter: TextCounter) -> (u64, u64) {
     let text = content.sample.text();
     let counted = |tokens| whole(content, limits, tokens);
-    (counted(counter.count(&text)), counted(counter.most(&text)))
+    (
+        counted(counter.count(&text)),
+        counted(counter.most(&text)).saturating_add(estimate::around(content)),
+    )
 }
 
 /// What the whole is, of whose sample so many tokens were counted.

@@ -278,7 +278,7 @@ impl RequestBodies {
         Some(Prepared {
             body: vec![Bytes::from(body)],
             headers,
-            inputs: 0,
+            parts: 0,
             streams: form.seen.stream,
             pinned: form.seen.pinned(pin),
         })

@@ -26,7 +26,7 @@ const FLAGS: &str = farebox_protocol::messages::FLAGS_HEADER;
 pub(super) fn check(model: &Model, family: Family, seen: &Inspection) -> Result<(), Failure> {
     check_fields(model, family, seen)?;
     if model.route.call.is_some() {
-        return Ok(());
+        return check_searches(model, seen);
     }
     check_abilities(model, family, seen)?;
     check_sizes(model, family, seen)?;
@@ -62,6 +62,23 @@ fn check_fields(model: &Model, family: Family, seen: &Inspection) -> Result<(), 
         model.slug
     );
     refuse(Remedy::Without, &name, "unknown_parameter", message)
+}
+
+/// A price by the request is that of one search.
+fn check_searches(model: &Model, seen: &Inspection) -> Result<(), Failure> {
+    if seen.searches <= 1 || !model.price.base.per_request.is_positive() {
+        return Ok(());
+    }
+    let (slug, searches) = (&model.slug, seen.searches);
+    let message = format!(
+        "these documents are {searches} searches, and a request to {slug} is one; send fewer of them, or shorter ones"
+    );
+    refuse(
+        Remedy::AtMost("searches", 1),
+        "documents",
+        "too_many_documents",
+        message,
+    )
 }
 
 fn check_abilities(model: &Model, family: Family, seen: &Inspection) -> Result<(), Failure> {

@@ -226,7 +226,7 @@ fn direct(
     Prepared {
         body: protocol.pieces(body, seen, &edits),
         headers,
-        inputs: seen.content.inputs,
+        parts: seen.parts,
         streams: false,
         pinned: seen.pinned(pin),
     }

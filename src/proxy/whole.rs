@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use farebox_ledger::EndReason;
-use farebox_protocol::{AnswerFacts, Family, UsageWish, json, translate};
+use farebox_protocol::{AnswerFacts, CallKind, Family, UsageWish, json, translate};
 
 use super::end::End;
 use super::items::Recipient;
@@ -123,7 +123,7 @@ impl WholeRelay {
                 let usage = reported(settled.usage);
                 let cost = cost.as_deref();
                 Bytes::from(match call {
-                    Some(call) => call.with_usage(&body, usage.all_input(), cost),
+                    Some(_) => CallKind::with_usage(&body, usage.all_input(), cost),
                     None => family.protocol().with_usage(&body, &usage, cost),
                 })
             }

@@ -71,7 +71,7 @@ pub(super) async fn attempt(
             None => simulated.answer(call, &target.model, &prepared.body.concat()),
         };
         let of = (call, target, &pool.secrets);
-        judge(reply, (of, prepared.inputs), room).await
+        judge(reply, (of, prepared.parts), room).await
     };
     let begun = timeout(limit, answer).await.unwrap_or_else(|_| {
         // A whole answer was being made all this time, and another target would make it again at the same price. A stream is only late with
@@ -176,7 +176,7 @@ type AnswerSource<'a> = (&'a UpstreamCall<'a>, &'a Target, &'a SecretForms);
 
 async fn judge(
     reply: UnjudgedReply,
-    (asked, inputs): (AnswerSource<'_>, u32),
+    (asked, parts): (AnswerSource<'_>, u32),
     mut room: ByteShare,
 ) -> Result<Begun, AttemptFailure> {
     let UnjudgedReply {
@@ -199,7 +199,7 @@ async fn judge(
                 None => MAX_ANSWER_BYTES,
             };
             let most = most.min(room.largest());
-            whole(body, (asked, inputs), (most, room)).await
+            whole(body, (asked, parts), (most, room)).await
         }
         _ => {
             let text = body
@@ -233,13 +233,13 @@ fn elsewhere(
 
 async fn whole(
     mut body: AnswerBody,
-    ((call, target, secrets), inputs): (AnswerSource<'_>, u32),
+    ((call, target, secrets), parts): (AnswerSource<'_>, u32),
     (most, mut room): (usize, ByteShare),
 ) -> Result<Begun, AttemptFailure> {
     let bytes = body.whole(most, &mut room).await?;
     let additions = TargetAdditions::new(&call.route.slug, target, secrets);
     let facts = match call.kind() {
-        Some(kind) => (kind.dialect()).read_answer(&bytes, inputs, Some(&additions)),
+        Some(kind) => (kind.dialect()).read_answer(&bytes, parts, Some(&additions)),
         None => (call.family.protocol()).read_answer_with(&bytes, Some(&additions)),
     };
     match facts {
@@ -252,7 +252,7 @@ async fn whole(
             ..
         }) => Err(classify::of_error(error, &usage)),
         Some(facts) if call.kind().is_some() && !facts.complete => Err(AttemptFailure::Broken(
-            "the answer has not one vector for each text".to_owned(),
+            "the answer lacks a part of what was asked for".to_owned(),
         )),
         // A 200 without the part that makes an answer of the family is an error that does not say so.
         Some(facts) if call.operation == TargetOperation::Generate && !facts.complete => Err(

@@ -237,8 +237,8 @@ pub struct Prepared {
     pub body: Vec<Bytes>,
     /// Headers other than authentication and content type: lower-case name and value.
     pub headers: Vec<(String, Bytes)>,
-    /// Texts of a call: its answer has something for each.
-    pub inputs: u32,
+    /// Parts that the answer to a call must have.
+    pub parts: u32,
     /// It asks for a stream, whatever the customer asked for.
     pub streams: bool,
     /// Fields that are in it because they are pinned.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use farebox_ledger::Amount;
-use farebox_protocol::Family;
 use farebox_protocol::question::{self, Extra};
+use farebox_protocol::{CallKind, Family};
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -22,7 +22,7 @@ use super::organisations::{self, Organisations};
 use super::probe::{OURSELVES, WORDS, alone};
 use super::redact;
 use super::{Prepared, UpstreamCall, Upstreams};
-use crate::config::{Capability, Config, Endpoint, Model, Rates, Target};
+use crate::config::{Capability, Config, Endpoint, Model, Rates, Route, Target};
 
 /// Most tokens that the question can have with a picture and a tool, templates included.
 const INPUT: u64 = 2_000;
@@ -35,6 +35,8 @@ pub struct OnlineRequest {
     pub(super) slug: String,
     pub(super) target: Target,
     pub(super) family: Family,
+    /// What is asked for instead of an answer.
+    pub(super) call: Option<CallKind>,
     pub(super) account: usize,
     pub(super) extras: Vec<Extra>,
     /// What it may cost at most, with its repeats.
@@ -87,11 +89,13 @@ pub fn questions(config: &Config) -> Vec<OnlineRequest> {
             if provider.endpoint == Endpoint::Simulated || known {
                 continue;
             }
-            let first = !asked
-                .iter()
-                .any(|asked| asked.target.provider.name == provider.name);
-            // A call has nothing of what is asked here.
-            let mut families = provider.families().filter(|_| model.route.call.is_none());
+            let first = !asked.iter().any(|asked| {
+                asked.target.provider.name == provider.name && asked.call == model.route.call
+            });
+            let conversed = provider.families().filter(|_| model.route.call.is_none());
+            // A call has chat's headers and errors.
+            let called = model.route.call.map(|_| Family::Chat);
+            let mut families = called.into_iter().chain(conversed);
             let Some(family) = families.next() else {
                 continue;
             };
@@ -117,7 +121,9 @@ impl OnlineRequest {
         .map(|(_, extra)| extra)
         .collect();
         let price = target.cost.as_deref().unwrap_or(&model.price);
-        let once = most(&price.base, family.protocol().least_output.into());
+        let call = model.route.call;
+        let output = call.map_or(family.protocol().least_output, |_| 0);
+        let once = most(&price.base, output.into());
         let tries = u64::try_from(extras.len())
             .unwrap_or(u64::MAX)
             .saturating_add(2);
@@ -125,6 +131,7 @@ impl OnlineRequest {
             slug: model.slug.clone(),
             target: target.clone(),
             family,
+            call,
             account,
             extras,
             most: once
@@ -265,12 +272,22 @@ impl Upstreams {
         let protocol = family.protocol();
         let limit = protocol.least_output;
         let field = protocol.limit_field(target.fit.chat_limit, None);
-        let plain = protocol.write_question_as(&target.model, WORDS, (field, limit));
+        let question = match one.call {
+            Some(call) => call.dialect().question(&target.model, WORDS),
+            None => {
+                let plain = protocol.write_question_as(&target.model, WORDS, (field, limit));
+                question::with(family, &plain, WORDS, extras)
+            }
+        };
         let prepared = Prepared {
-            body: vec![Bytes::from(question::with(family, &plain, WORDS, extras))],
+            body: vec![Bytes::from(question)],
+            parts: one.call.map_or(0, |_| 1),
             ..Prepared::default()
         };
-        let route = alone(&one.slug, target);
+        let route = Route {
+            call: one.call,
+            ..alone(&one.slug, target)
+        };
         let call = UpstreamCall::of_ourselves(&route, family);
         let room = self.answers.share(OURSELVES, usize::MAX);
         let asked = (&call, one.account);

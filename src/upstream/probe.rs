@@ -261,7 +261,7 @@ impl Probe {
         };
         let prepared = Prepared {
             body: vec![Bytes::from(question)],
-            inputs: 1,
+            parts: 1,
             ..Prepared::default()
         };
         let call = UpstreamCall::of_ourselves(&self.route, family);

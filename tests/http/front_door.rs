@@ -233,7 +233,7 @@ async fn what_is_not_sold_is_named_and_a_401_says_how_to_ask() {
     let gateway = Gateway::before(&upstream).await;
     let key = gateway.key("5").await;
     for path in [
-        "/v1/rerank",
+        "/v1/moderations",
         "/v1/completions",
         "/native/v1/complete",
         "/api/tags",

@@ -121,6 +121,23 @@ async fn post_v1_embeddings() {
     assert_eq!(wrong.status, 400);
 }
 
+#[tokio::test]
+async fn post_v1_rerank() {
+    let of_rank = |text: &str| {
+        text.replace("vectors", "ranks")
+            .replace("embeddings", "rerank")
+    };
+    let gateway = Gateway::start(&of_rank(VECTORS.0), &of_rank(VECTORS.1)).await;
+    let key = gateway.key("5").await;
+    let body = json!({ "model": "ranks", "query": "which", "documents": ["no", "which one"] });
+    let answer = gateway.post("/v1/rerank", &key, &body).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert_eq!(answer.json()["results"][0]["index"], 1);
+    // Two tokens of the query with each document of one and three.
+    assert_eq!(answer.json()["usage"]["prompt_tokens"], 8);
+    assert_eq!(answer.header("x-farebox-cost"), Some("0.00000016"));
+}
+
 /// A model of vectors at the built-in provider.
 const VECTORS: (&str, &str) = (
     r#"

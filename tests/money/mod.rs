@@ -35,6 +35,7 @@ pub(crate) mod price_lists;
 mod prices;
 mod provider_costs;
 mod races;
+mod rerank;
 mod scripts;
 mod stop;
 mod stopped;

@@ -95,6 +95,52 @@ async fn what_works_is_asked_once_for_a_price_that_is_said_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_call_is_asked_on_its_own_path() {
+    let (upstream, _) = upstream(&["upstream-embeddings", "upstream-rerank"], |seen| {
+        if seen.path.ends_with("/rerank") {
+            return Reply::error(404, "invalid_request_error", None, "Not Found");
+        }
+        let data = json!([{ "index": 0, "embedding": [0.5] }]);
+        Reply::json(
+            200,
+            &json!({ "data": data, "usage": { "prompt_tokens": 1, "total_tokens": 1 } }),
+        )
+    })
+    .await;
+    let model = |call: &str| {
+        format!(
+            r#"
+[[model]]
+model             = "For {call}"
+slug              = "{call}-1"
+provider          = "Tests"
+best_path         = "{call}"
+best_environments = ["tests"]
+price             = {{ input = "0.02" }}
+capabilities      = ["{call}"]
+limits            = {{ context = 8_192 }}
+"#
+        )
+    };
+    let route = |call: &str| {
+        format!(
+            "\n[[route]]\nslug = \"{call}-1\"\ntargets = [ {{ provider = \"up\", model = \"upstream-{call}\" }} ]\n"
+        )
+    };
+    let routes = format!(
+        "[provider.up]\nbase_url = \"{}\"\nspeaks = [\"embeddings\", \"rerank\"]\nkey = {{ env = \"UPSTREAM_KEY\" }}\n{}{}",
+        upstream.base_url(),
+        route("embeddings"),
+        route("rerank")
+    );
+    let catalog = [model("embeddings"), model("rerank")].concat();
+    let (code, findings, said) = checked_with(&catalog, &routes, &["--online"]);
+    assert_eq!(code, 78, "{said}");
+    has(&findings, "E602", "knows no such path: 404", "");
+    assert_eq!(upstream.requests().len(), 2, "{findings:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn keys_of_one_organisation_are_named_by_their_numbers() {
     // Every answer of this upstream names the same organisation.
     let (_upstream, routes) = upstream(&["upstream-model-1"], |_| pong()).await;

@@ -182,6 +182,9 @@ pub(crate) fn failed(diagnostics: &Diagnostics) -> CommandFailed {
 
 /// Which families of callers get a model by translation, and which not at all.
 fn translated(model: &Model) -> Option<String> {
+    if model.route.call.is_some() {
+        return None;
+    }
     let mut parts = Vec::new();
     for family in Family::ALL {
         match model.route.serves(family) {

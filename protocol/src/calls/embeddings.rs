@@ -6,17 +6,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::calls::CallDialect;
-use crate::json::{Cursor, JsonError, Kind};
+use crate::calls::answer::{self, AnswerShape};
+use crate::calls::{CallDialect, too_many};
+use crate::json::{Cursor, Kind};
 use crate::members::Inside::{self, Anything};
-use crate::members::{MemberPlaces, Members};
 use crate::prompt::CHARS_PER_TOKEN;
-use crate::usage::{self, UsageNames, UsageObject, UsageSlot};
+use crate::usage;
 use crate::walk::{self, RequestWalk, Verdict};
-use crate::{
-    Additions, AnswerFacts, BadRequest, FrameMarks, Inspection, Remedy, TextSize, UpstreamError,
-    WireUsage, fields,
-};
+use crate::{Additions, AnswerFacts, BadRequest, Inspection, fields};
 
 /// Most inputs of one request.
 const MOST_INPUTS: u32 = 2_048;
@@ -30,14 +27,15 @@ const EMPTY: &str = "`input` must not be empty, nor have an empty text in it.";
 /// Fields that pass untouched.
 const KNOWN: &[&str] = &["dimensions", "encoding_format", "user"];
 
-/// Names of counts. Embeddings have no output: what some servers call so is not charged.
-#[rustfmt::skip]
-const USAGE: &UsageNames = &[
-    ("", "prompt_tokens",     UsageSlot::Input),
-    ("", "total_tokens",      UsageSlot::Total),
-    ("", "cost",              UsageSlot::Cost),
-    ("", "cost_in_usd_ticks", UsageSlot::CostTicks),
-];
+const SHAPE: AnswerShape = AnswerShape {
+    list: "data",
+    has_part: |name, value| {
+        let is_vector = matches!(value.kind, Kind::Array | Kind::String);
+        name == "embedding" && is_vector && value.size.bytes() > 2
+    },
+    of_answer,
+    of_part: of_vector,
+};
 
 /// Vectors of texts.
 pub(super) struct Embeddings;
@@ -57,42 +55,18 @@ impl CallDialect for Embeddings {
         if request.seen.content.inputs == 0 {
             return Err(BadRequest::at("input", WRONG));
         }
-        Ok(request.finish())
+        let mut seen = request.finish();
+        seen.parts = seen.content.inputs;
+        Ok(seen)
     }
 
     fn read_answer(
         &self,
         body: &[u8],
-        inputs: u32,
+        parts: u32,
         additions: Option<&dyn Additions>,
     ) -> Option<AnswerFacts> {
-        let mut cursor = Cursor::of_answer(body).ok()?.allowing(additions);
-        let said = say(&mut cursor).ok()?;
-        let usage = said.usage.unwrap_or_default();
-        let input = usage.wire.input.or(usage.wire.total);
-        Some(AnswerFacts {
-            marks: FrameMarks {
-                usage_end: (usage.end > 0).then_some(usage.end),
-                usage_empty: usage.empty,
-                ..FrameMarks::at(said.places, |span| span)
-            },
-            id: said.id,
-            usage: WireUsage {
-                input,
-                output: input.map(|_| 0),
-                total: None,
-                input_is_total: true,
-                ..usage.wire
-            },
-            complete: said.vectors == Some(inputs),
-            error: said.error,
-            ..AnswerFacts::default()
-        })
-    }
-
-    fn usage_json(&self, input: u64, cost: Option<&str>) -> String {
-        let counts = json!({ "prompt_tokens": input, "total_tokens": input });
-        usage::with_cost(counts.to_string(), cost)
+        answer::read(&SHAPE, body, additions, |vectors| vectors == parts)
     }
 
     fn question(&self, model: &str, words: &str) -> String {
@@ -177,10 +151,7 @@ fn inputs(cursor: &mut Cursor<'_>, seen: &mut Inspection) -> Result<(), BadReque
             _ => return Err(BadRequest::at("input", WRONG)),
         }
         if seen.content.inputs > MOST_INPUTS {
-            let message =
-                format!("`input` must have at most {MOST_INPUTS} texts; send several requests.");
-            let most = Remedy::AtMost("input", MOST_INPUTS.into());
-            return Err(BadRequest::at("input", message).with(most));
+            return Err(too_many("input", MOST_INPUTS));
         }
     }
     match kinds {
@@ -199,13 +170,7 @@ fn one(cursor: &mut Cursor<'_>, seen: &mut Inspection, at: &str) -> Result<(), B
     if value.text_size().bytes() == 0 {
         return Err(BadRequest::at(at, EMPTY));
     }
-    let content = &mut seen.content;
-    if content.inputs > 0 {
-        // A tokenizer would join what stands in two texts.
-        content.read(TextSize { ascii: 1, other: 0 }, " ");
-    }
-    content.inputs += 1;
-    content.read(value.text_size(), cursor.inner(&value));
+    seen.content.input(value.text_size(), cursor.inner(&value));
     Ok(())
 }
 
@@ -231,75 +196,6 @@ fn tokens(cursor: &mut Cursor<'_>, seen: &mut Inspection, at: &str) -> Result<()
     Ok(())
 }
 
-/// What an answer says.
-#[derive(Default)]
-struct SaidVectors {
-    id: Option<String>,
-    /// How many vectors there are; `None` without a list of them, or with an element that is none.
-    vectors: Option<u32>,
-    usage: Option<UsageObject>,
-    places: MemberPlaces,
-    error: Option<UpstreamError>,
-}
-
-fn say(cursor: &mut Cursor<'_>) -> Result<SaidVectors, JsonError> {
-    let mut said = SaidVectors::default();
-    let mut members = Members::of(of_answer, of_answer);
-    let mut walk = cursor.enter_object()?;
-    while let Some(key) = cursor.member(&mut walk)? {
-        match (key.name.as_ref(), cursor.peek()?) {
-            ("data", Kind::Array) => said.vectors = vectors(cursor, &mut said.places)?,
-            ("usage", Kind::Object) => {
-                if let Some(mut usage) = usage::read(cursor, (USAGE, of_usage, &[]))? {
-                    said.places.add(std::mem::take(&mut usage.places));
-                    said.usage = Some(usage);
-                }
-            }
-            ("error", kind) if kind != Kind::Null => {
-                let value = cursor.skip()?;
-                said.error = Some(UpstreamError::parse(cursor.slice(value.span).as_bytes()));
-            }
-            ("id", Kind::String) => {
-                let value = cursor.skip()?;
-                said.id = cursor.text_of(&value).map(Into::into);
-            }
-            _ => {
-                cursor.skip()?;
-            }
-        }
-        members.take(cursor, &key);
-    }
-    cursor.end()?;
-    members.finish(&mut said.places);
-    Ok(said)
-}
-
-fn vectors(cursor: &mut Cursor<'_>, places: &mut MemberPlaces) -> Result<Option<u32>, JsonError> {
-    let mut walk = cursor.enter_array()?;
-    let mut found = Some(0_u32);
-    while cursor.element(&mut walk)? {
-        if cursor.peek()? != Kind::Object {
-            cursor.skip()?;
-            found = None;
-            continue;
-        }
-        let mut members = Members::of(of_vector, of_vector);
-        let mut has_vector = false;
-        let mut inner = cursor.enter_object()?;
-        while let Some(key) = cursor.member(&mut inner)? {
-            let value = cursor.skip()?;
-            let is_vector = matches!(value.kind, Kind::Array | Kind::String);
-            has_vector |= key.name == "embedding" && is_vector && value.size.bytes() > 2;
-            members.take(cursor, &key);
-        }
-        members.finish(places);
-        found = found
-            .filter(|_| has_vector)
-            .and_then(|found| found.checked_add(1));
-    }
-    Ok(found)
-}
-
 fn of_answer(name: &str) -> Option<Inside> {
     match name {
         "id" | "object" | "created" | "model" | "data" | "usage" => Some(Anything),
@@ -309,15 +205,6 @@ fn of_answer(name: &str) -> Option<Inside> {
 
 fn of_vector(name: &str) -> Option<Inside> {
     matches!(name, "object" | "index" | "embedding").then_some(Anything)
-}
-
-fn of_usage(name: &str) -> Option<Inside> {
-    match name {
-        "prompt_tokens" | "total_tokens" | "completion_tokens" | "prompt_tokens_details" => {
-            Some(Anything)
-        }
-        _ => None,
-    }
 }
 
 #[cfg(test)]

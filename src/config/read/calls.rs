@@ -1,14 +1,14 @@
 //! Reads what a model says that is for a call alone, as embeddings: it has an input and no output, so its price and its limits have none,
-//! and it can do nothing else.
+//! and it can do nothing else. What bills by the request, as searches are, may have no price of tokens.
 
 use farebox_protocol::{CallKind, WirePath};
-use farebox_toml::{Code, Entry, Fields, KEYS, Placed, Report};
+use farebox_toml::{Code, Entry, Fields, KEYS, Placed, Report, Span};
 use toml::de::DeValue;
 
 use super::below_cost::Targets;
 use super::markup::read_sold_price;
 use super::rates::read_amount;
-use crate::config::{Capability, ModelLimits, Price, PriceUnit, Rates};
+use crate::config::{Capability, ModelLimits, Price, PriceUnit, Rates, Route, Target};
 
 /// The call that a best path is.
 pub(super) fn call_of(best: Option<&Placed<WirePath>>) -> Option<CallKind> {
@@ -45,18 +45,40 @@ pub(super) fn read_call_price(
         call,
         others.filter(|name| !matches!(*name, "input" | "per_request")),
     );
-    let input = fields.required(report, "input", "input = \"0.02\"", |value, report| {
-        read_amount(value, report, PriceUnit::MillionTokens)
-    });
     let per_request = fields.given(report, "per_request", |value, report| {
         read_amount(value, report, PriceUnit::One)
     });
+    let mut tokens = |value: Entry<'_, '_>, report: &mut Report<'_>| {
+        read_amount(value, report, PriceUnit::MillionTokens)
+    };
+    let input = match per_request {
+        Some(Some(_)) => fields.given(report, "input", tokens),
+        _ => fields
+            .required(report, "input", "input = \"0.02\"", &mut tokens)
+            .map(Some),
+    };
     let (input, per_request) = (input?, per_request?);
     alone.then_some(Price {
-        base: Rates::of_input(input, per_request.unwrap_or_default()),
+        base: Rates::of_input(input.unwrap_or_default(), per_request.unwrap_or_default()),
         tiers: Vec::new(),
         classes: Vec::new(),
     })
+}
+
+/// Notes targets of a model that answers whose cost has no output, as a call's: whoever reads them does not know the model.
+pub(super) fn note_free_output(report: &mut Report<'_>, route: &Route, targets: Span) {
+    let is_free = |target: &&Target| {
+        let rates = target.cost.as_deref().map(|cost| cost.base);
+        let rates =
+            rates.filter(|rates| rates.input.is_positive() && target.provider.call().is_some());
+        rates.is_some_and(|rates| rates == Rates::of_input(rates.input, rates.per_request))
+    };
+    if let Some(target) = route.targets.iter().find(is_free) {
+        let message = format!("the `cost` of {} has no `output`", target.name());
+        report
+            .add(Code::SwappedPrices, targets, message)
+            .help("what answers costs output, too: write cost = { input = \"…\", output = \"…\" }");
+    }
 }
 
 /// Reads `limits = { context = 8_192 }`: the most tokens of one text.

@@ -11,7 +11,9 @@ use farebox_toml::{Code, ConfigFile, Entry, Fields, KEYS, Placed, Report, Span, 
 use toml::de::{DeTable, DeValue};
 
 use super::below_cost::Targets;
-use super::calls::{call_of, check_capabilities, read_call_limits, read_price_of};
+use super::calls::{
+    call_of, check_capabilities, note_free_output, read_call_limits, read_price_of,
+};
 use super::list_price;
 use super::names::{NameKind, TakenNames, called, distinct, read_path, read_slug, read_tables};
 use super::plan::read_plans;
@@ -102,7 +104,7 @@ fn read_model(
     let best_path = fields.required(
         report,
         "best_path",
-        "best_path = \"chat\", \"responses\", \"messages\" or \"embeddings\"",
+        &format!("best_path = one of {}", WirePath::choices()),
         read_path,
     );
     let call = call_of(best_path.as_ref());
@@ -234,7 +236,10 @@ fn find_route(
             let mut targets_of = route.targets.iter();
             let speaks = |target: &Target| target.provider.speaks.contains(&best.value);
             let speaks = match best.value {
-                WirePath::Family(_) => targets_of.any(speaks),
+                WirePath::Family(_) => {
+                    note_free_output(report, route, *targets);
+                    targets_of.any(speaks)
+                }
                 // Nothing is translated into a call.
                 WirePath::Call(_) => targets_of.all(speaks),
             };

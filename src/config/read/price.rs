@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use farebox_ledger::grouped;
+use farebox_ledger::{Amount, grouped};
 use farebox_toml::{Code, Entry, KEYS, Report, Span};
 
 use super::classes::{self, ClassList};
@@ -21,7 +21,14 @@ impl Price {
 
     /// The service price as customers read it.
     pub fn shown(&self) -> String {
-        let mut text = self.base.shown() + &self.base.extras_shown(None);
+        let (tokens, extras) = (self.base.shown(), self.base.extras_shown(None));
+        let mut text = match extras.strip_prefix(" · ") {
+            // What is sold by the request alone has no other price.
+            Some(alone) if self.base == Rates::of_input(Amount::ZERO, self.base.per_request) => {
+                alone.to_owned()
+            }
+            _ => tokens + &extras,
+        };
         for (above, rates) in &self.tiers {
             let extras = rates.extras_shown(Some(&self.base));
             text.push_str(&format!(

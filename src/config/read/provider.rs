@@ -386,7 +386,7 @@ fn required_speaks(fields: &Fields<'_, '_>, report: &mut Report<'_>) -> Option<V
     fields.required(
         report,
         "speaks",
-        "speaks = [\"chat\"], any of \"chat\", \"responses\", \"messages\", \"embeddings\"",
+        &format!("speaks = [\"chat\"], any of {}", WirePath::choices()),
         read_speaks,
     )
 }
@@ -398,7 +398,7 @@ fn read_speaks(value: Entry<'_, '_>, report: &mut Report<'_>) -> Option<Vec<Wire
     if families.is_empty() {
         report
             .add(Code::BadText, value.span(), "`speaks` is empty")
-            .help("any of \"chat\", \"responses\", \"messages\", \"embeddings\"");
+            .help(format!("any of {}", WirePath::choices()));
         return None;
     }
     Some(distinct(families))

@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use farebox_protocol::CallKind;
 use farebox_toml::{
     Code, ConfigFile, Entry, Fields, KEYS, Report, SecretReader, Span, did_you_mean, listed,
     shorten,
@@ -14,6 +15,7 @@ use farebox_toml::{
 use toml::de::{DeTable, DeValue};
 
 use super::abilities::read_abilities;
+use super::calls::read_call_price;
 use super::list_price::list_price;
 use super::names::{read_slug, read_tables};
 use super::price::read_price;
@@ -423,7 +425,8 @@ fn read_target(
     let offer = offer.and_then(|(kind, model)| Library::current().find(kind, model.value));
     let list = offer.and_then(list_price).map(Arc::new);
     let cost = fields.given(report, "cost", |value, report| {
-        read_cost(value, report, what, list.as_ref())
+        let called = named.provider.as_ref().and_then(|provider| provider.call());
+        read_cost(value, report, (what, called), list.as_ref())
     });
     let provider = Arc::clone(named.provider.as_ref()?);
     let (model, abilities, pin) = (model?.value, abilities?.unwrap_or_default(), pin?);
@@ -442,15 +445,20 @@ fn read_target(
     })
 }
 
-/// What a target costs: a price, or the library's.
+/// What a target costs: a price, or the library's; without an output where its provider serves a call.
 fn read_cost(
     value: Entry<'_, '_>,
     report: &mut Report<'_>,
-    what: &str,
+    (what, called): (&str, Option<CallKind>),
     list: Option<&Arc<Price>>,
 ) -> Option<Arc<Price>> {
     if !matches!(value.node(), DeValue::String(text) if text == "library") {
-        let cost = read_price(value, report, &format!("a target of {what}"), None);
+        let ends = !matches!(value.node(), DeValue::Table(price) if price.contains_key("output"));
+        let target = format!("a target of {what}");
+        let cost = match called.filter(|_| ends) {
+            Some(call) => read_call_price(value, report, &target, call),
+            None => read_price(value, report, &target, None),
+        };
         return cost.map(Arc::new);
     }
     if list.is_none() {

@@ -170,6 +170,11 @@ fn row(model: &Model) -> Vec<Markup> {
         html! { (columns.best_environments.join(", ")) },
         html! { (if can.is_empty() { "text".to_owned() } else { can.join(", ") }) },
     ];
-    cells.extend(model.price.base.columns().into_iter().take(USUAL).map(cell));
+    let sold = |column: ListedRate| match model.route.call {
+        // A call has no output.
+        Some(_) if column.name == "output" => html! { "–" },
+        _ => cell(column),
+    };
+    cells.extend(model.price.base.columns().into_iter().take(USUAL).map(sold));
     cells
 }

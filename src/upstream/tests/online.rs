@@ -14,6 +14,7 @@ async fn a_model_that_is_not_listed_is_answered_with_the_nearest() {
         slug: route.slug.clone(),
         target: route.targets[0].clone(),
         family: Family::Chat,
+        call: None,
         account: 0,
         extras: Vec::new(),
         most: Amount::ZERO,
