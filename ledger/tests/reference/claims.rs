@@ -488,7 +488,7 @@ impl State {
         (payment.customer, payment.status) = (customer, PaymentStatus::Booked);
         let back = due(&payment);
         if let Some(plan) = &mut payment.plan {
-            plan.of_used = amount(back)?;
+            (plan.is_money, plan.of_used) = (true, amount(back)?);
         }
         let back = taken(&payment);
         self.keep(&payment);

@@ -299,18 +299,15 @@ pub(super) fn entry_by_answer(
 
 // --- usage ---
 
-/// The hours in the rollup that lie in a range.
-pub(super) fn hours(
-    conn: &Connection,
-    first: i64,
-    last: i64,
-) -> Result<std::ops::RangeInclusive<i64>> {
+/// The hours of a range in which anything was used.
+pub(super) fn hours(conn: &Connection, first: i64, last: i64) -> Result<Vec<i64>> {
     let mut statement = conn.prepare_cached(
-        "SELECT coalesce(min(hour), 1), coalesce((SELECT max(hour) FROM usage), 0) FROM usage",
+        "WITH RECURSIVE used (hour) AS (SELECT min(hour) FROM usage WHERE hour >= ?1
+         UNION ALL SELECT (SELECT min(hour) FROM usage WHERE hour > used.hour) FROM used WHERE used.hour < ?2)
+         SELECT hour FROM used WHERE hour <= ?2",
     )?;
-    let (oldest, newest): (i64, i64) =
-        statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(first.max(oldest)..=last.min(newest))
+    let hours = statement.query_map([first, last], |row| row.get(0))?;
+    hours.collect()
 }
 
 pub(super) fn usage(
