@@ -70,7 +70,6 @@ SELECT amount FROM entries WHERE refunds = ?1
 SELECT amount FROM holds
 SELECT audit_last FROM accounts WHERE id = ?1
 SELECT coalesce(max(position), 0) FROM entries
-SELECT coalesce(min(hour), 1), coalesce((SELECT max(hour) FROM usage), 0) FROM usage
 SELECT code, lot, number, customer, operation FROM vouchers ORDER BY lot, number
 SELECT code, lot, number, customer, operation FROM vouchers WHERE code = ?1
 SELECT code, lot, number, customer, operation FROM vouchers WHERE customer IS NOT NULL AND lot IN (SELECT v.lot FROM vouchers v JOIN lots l ON l.id = v.lot WHERE l.once = 1 AND v.code = ?1)
@@ -256,3 +255,4 @@ UPDATE vouchers SET customer = ?2, operation = ?3 WHERE code = ?1
 UPDATE webhooks SET disabled = ?2, why = ?3 WHERE id = ?1 AND disabled IS NULL
 UPDATE webhooks SET disabled = NULL, why = NULL WHERE id = ?1
 UPDATE webhooks SET handed = ?2 WHERE id = ?1
+WITH RECURSIVE used (hour) AS (SELECT min(hour) FROM usage WHERE hour >= ?1 UNION ALL SELECT (SELECT min(hour) FROM usage WHERE hour > used.hour) FROM used WHERE used.hour < ?2) SELECT hour FROM used WHERE hour <= ?2
