@@ -56,13 +56,17 @@ impl State {
         self.settle_grants(new.customer)?;
         let before = self.windows.clone();
         let none = self.begin_windows(new.customer, &new.slug, clock::now());
-        let chosen = self.chosen(new.key, (&new.slug, today), (0, &none), &new.ways);
-        if chosen.is_err() {
+        let taken = self
+            .chosen(new.key, (&new.slug, today), (0, &none), &new.ways)
+            .and_then(|(size, granted)| {
+                let (parts, _) = self.resize(new.key, (&new.slug, today), (0, &none), size)?;
+                Ok((size, granted, parts))
+            });
+        if taken.is_err() {
             self.windows = before;
             self.show_grants(new.customer);
         }
-        let (size, granted) = chosen?;
-        let (parts, _) = self.resize(new.key, (&new.slug, today), (0, &none), size)?;
+        let (size, granted, parts) = taken?;
         let open = OpenHold {
             request: new.request,
             key: new.key,

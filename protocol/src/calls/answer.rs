@@ -38,7 +38,7 @@ const META: &UsageNames = &[
 
 /// What an answer says.
 #[derive(Default)]
-struct Said {
+struct SaidParts {
     id: Option<String>,
     /// How many parts there are; `None` without a list of them, or with an element that is none.
     parts: Option<u32>,
@@ -87,8 +87,8 @@ pub(super) fn usage_json(input: u64, cost: Option<&str>) -> String {
     usage::with_cost(counts.to_string(), cost)
 }
 
-fn say(shape: &AnswerShape, cursor: &mut Cursor<'_>) -> Result<Said, JsonError> {
-    let mut said = Said::default();
+fn say(shape: &AnswerShape, cursor: &mut Cursor<'_>) -> Result<SaidParts, JsonError> {
+    let mut said = SaidParts::default();
     let mut members = Members::of(shape.of_answer, shape.of_answer);
     let mut walk = cursor.enter_object()?;
     while let Some(key) = cursor.member(&mut walk)? {

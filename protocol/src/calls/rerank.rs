@@ -38,7 +38,7 @@ pub(super) struct Rerank;
 
 /// What is asked.
 #[derive(Default)]
-struct Asked {
+struct RankingAsked {
     query: Option<TextWeight>,
     documents: Vec<TextSize>,
     top: Option<u32>,
@@ -54,7 +54,7 @@ impl CallDialect for Rerank {
     }
 
     fn inspect(&self, body: &[u8], seed: u64) -> Result<Inspection, BadRequest> {
-        let mut asked = Asked::default();
+        let mut asked = RankingAsked::default();
         let request = RequestWalk::walk(body, seed, |name, cursor, seen| {
             field(name, cursor, (seen, &mut asked))
         })?;
@@ -141,7 +141,7 @@ fn likely(query: TextSize, document: TextSize) -> u64 {
 fn field(
     name: &str,
     cursor: &mut Cursor<'_>,
-    (seen, asked): (&mut Inspection, &mut Asked),
+    (seen, asked): (&mut Inspection, &mut RankingAsked),
 ) -> Result<Verdict, BadRequest> {
     match name {
         "model" => walk::model(cursor, seen)?,
