@@ -44,6 +44,15 @@ npm_package() { npm install --silent --ignore-scripts --no-audit --no-fund --pre
 
 pip_package() { "${python-python3}" -m venv "$place" && "$place/bin/pip" install -q "$package==$version" ${more-}; }
 
+# Without torch, which only vectors of its own need, Open WebUI is a tenth of the size.
+open_webui_install() { install open_webui_package newest_pip ==; }
+
+open_webui_package() {
+  python3.12 -m venv "$place" && "$place/bin/pip" install -q uv
+  printf "%s; sys_platform == 'never'\n" torch transformers sentence-transformers > "$place/without.txt"
+  "$place/bin/uv" pip install -q --python "$place/bin/python" --override "$place/without.txt" "$package==$version"
+}
+
 install() { # install COMMAND NEWEST SIGN: the pinned versions, and with LATEST the newest, which NEWEST says
   local each all=()
   if [ -n "${LATEST-}" ]; then
@@ -73,11 +82,12 @@ sys.exit(said["name"] + " is not kept any more") if gone else print(said["versio
 }
 
 # The recorder stands between gateway and provider and writes down what the provider itself counted.
+# start_recorder [KEY]: KEY is the provider's, where that looks like a customer's.
 start_recorder() {
   upstream=simulated
   [ -n "${UPSTREAM_URL-}" ] || return 0
   upstream=real
-  python3 "$root/tests/clients/record.py" "$UPSTREAM_URL" "$work/recorded.jsonl" > "$work/recorder.port" 2> "$work/recorder.log" &
+  python3 "$root/tests/clients/record.py" "$UPSTREAM_URL" "$work/recorded.jsonl" ${1-} > "$work/recorder.port" 2> "$work/recorder.log" &
   recorder_pid=$!
   wait_for "the recorder" test -s "$work/recorder.port"
 }

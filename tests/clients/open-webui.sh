@@ -1,11 +1,7 @@
 # Open WebUI: what `farebox setup` prints, pasted, what it does in trouble, and its answers and tools on slugs of every family. Its page is
-# a browser's; open_webui.py asks its server what the page asks. Without torch, which only documents need, it is a tenth of the size.
+# a browser's; open_webui.py asks its server what the page asks.
 
-[ -f "$place/.done" ] || {
-  python3.12 -m venv "$place" && "$place/bin/pip" install -q uv
-  printf "%s; sys_platform == 'never'\n" torch transformers sentence-transformers > "$place/without.txt"
-  "$place/bin/uv" pip install -q --python "$place/bin/python" --override "$place/without.txt" "$package==$version" && touch "$place/.done"
-}
+open_webui_install
 webui_port=$(free_port)
 webui=(env WEBUI_PORT="$webui_port" DATA_DIR="$work/webui" "$place/bin/python" "$root/tests/clients/open_webui.py" "$place/bin/open-webui")
 scenario as-printed 5 as_printed gpt-sim open-webui "${webui[@]}"

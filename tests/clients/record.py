@@ -1,8 +1,8 @@
 """A proxy between gateway and provider that writes down, for each request, what the provider itself counted.
 
-Usage: record.py UPSTREAM_URL FILE. Prints its port; writes one JSON line for each answer. It knows nothing of the gateway, so its
+Usage: record.py UPSTREAM_URL FILE [KEY]. Prints its port; writes one JSON line for each answer. It knows nothing of the gateway, so its
 numbers are a second opinion on the journal's. It has a largest answer and, for native messages, a stop sequence of its own,
-because a random model never comes to an end.
+because a random model never comes to an end. KEY is the provider's, where that looks like a customer's.
 """
 
 import http.client
@@ -13,6 +13,7 @@ import threading
 from urllib.parse import urlsplit
 
 UPSTREAM = urlsplit(sys.argv[1])
+OWN = sys.argv[3] if len(sys.argv) > 3 else "none"
 LOCK = threading.Lock()
 LARGEST_ANSWER = 48
 STOP = ["p"]
@@ -57,7 +58,7 @@ def counted(body, streamed):
                 seen[name] = value
     if "prompt_tokens" in seen:
         read = seen.get("prompt_tokens_details.cached", 0)
-        return {"input": seen["prompt_tokens"] - read, "cache_read": read, "output": seen["completion_tokens"]}
+        return {"input": seen["prompt_tokens"] - read, "cache_read": read, "output": seen.get("completion_tokens", 0)}
     if "input_tokens" not in seen:
         return None
     if "cache_read_input_tokens" in seen:
@@ -71,9 +72,9 @@ class Recorder(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
-        body = body if self.path.endswith("/count_tokens") else limited(self.path, body)
+        body = body if self.path.endswith(("/count_tokens", "/embeddings")) else limited(self.path, body)
         headers = {name: value for name, value in self.headers.items() if name.lower() not in HOP}
-        assert not any("sk-fb-" in value for value in headers.values()), "a customer's key went upstream"
+        assert not any("sk-fb-" in value and OWN not in value for value in headers.values()), "a customer's key went upstream"
         upstream = http.client.HTTPConnection(UPSTREAM.hostname, UPSTREAM.port, timeout=1800)
         upstream.request("POST", self.path, body, headers)
         answer = upstream.getresponse()

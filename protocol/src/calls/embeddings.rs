@@ -85,8 +85,9 @@ impl CallDialect for Embeddings {
         for (index, input) in inputs.into_iter().enumerate() {
             let characters = input.as_str().map_or(0, |text| text.chars().count() as u64);
             tokens += characters.div_ceil(CHARS_PER_TOKEN);
+            // No number is zero: libraries divide by a vector's length.
             let vector = (1..=dimensions.clamp(1, MOST_DIMENSIONS))
-                .map(|place| f32::from(u16::try_from(characters % place).unwrap_or(u16::MAX)));
+                .map(|place| f32::from(u16::try_from(characters % place + 1).unwrap_or(u16::MAX)));
             let vector = match asked["encoding_format"].as_str() {
                 Some("base64") => {
                     let bytes: Vec<u8> = vector.flat_map(f32::to_le_bytes).collect();
