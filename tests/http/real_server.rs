@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use farebox::config;
 use farebox_doubles::{RuleStanding, Vendor, WIRES, broken, wire};
+use farebox_ledger::Evidence;
 use farebox_protocol::Family;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::process::client;
 use crate::support::skip;
@@ -31,8 +32,8 @@ impl Drop for Server {
     }
 }
 
-/// `None`, and listed as not tested, where the program is missing.
-async fn server() -> Option<Server> {
+/// Started with these arguments, too. `None`, and listed as not tested, where the program is missing.
+async fn server(more: &[&str]) -> Option<Server> {
     let Some(program) = std::env::var_os("FAREBOX_LLAMA_SERVER") else {
         skip::list(
             "a real inference server: FAREBOX_LLAMA_SERVER does not name llama.cpp's llama-server",
@@ -61,6 +62,7 @@ async fn server() -> Option<Server> {
             "--jinja",
             "--no-warmup",
         ])
+        .args(more)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -84,7 +86,9 @@ async fn server() -> Option<Server> {
 
 #[tokio::test]
 async fn the_preset_serves_all_families_from_the_real_server() {
-    let Some(server) = server().await else { return };
+    let Some(server) = server(&[]).await else {
+        return;
+    };
     let preset = config::preset("llama.cpp").expect("a preset");
     let base = format!("base_url = \"http://127.0.0.1:{}/v1\"", server.port);
     let kept = preset.starter_routes();
@@ -112,10 +116,105 @@ async fn the_preset_serves_all_families_from_the_real_server() {
     gateway.stop().await;
 }
 
+/// Picodollars of a token.
+const RATE: i64 = 20_000;
+const VECTORS: &str = r#"
+[[model]]
+model             = "Vectors"
+slug              = "vectors"
+provider          = "Tests"
+best_path         = "embeddings"
+best_environments = ["tests"]
+price             = { input = "0.02" }
+capabilities      = ["embeddings"]
+limits            = { context = 8_192 }
+"#;
+
+#[tokio::test]
+async fn embeddings_of_the_real_server_are_charged_by_its_own_count() {
+    let Some(server) = server(&["--embeddings", "--pooling", "mean"]).await else {
+        return;
+    };
+    let base = format!("http://127.0.0.1:{}/v1", server.port);
+    let routes = format!(
+        r#"
+[provider.real]
+kind     = "llama.cpp"
+base_url = "{base}"
+
+[[route]]
+slug    = "vectors"
+targets = [ {{ provider = "real", model = "tiny" }} ]
+"#
+    );
+    let gateway = Gateway::start(VECTORS, &routes).await;
+    let key = gateway.key("1").await;
+    for (number, more) in [
+        json!({ "input": "a text of a few words" }),
+        json!({ "input": ["one", "two words", "日本語, \"quoted\" \n"] }),
+        json!({ "input": [5, 6, 7, 8] }),
+        json!({ "input": [[5, 6, 7], [8]] }),
+        json!({ "input": vec!["word"; 300] }),
+        json!({ "input": ["one", "two words"], "encoding_format": "base64" }),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let asked = |model: &str| {
+            let mut body = more.clone();
+            body["model"] = model.into();
+            body
+        };
+        let sent = client().post(format!("{base}/embeddings"));
+        let direct = sent.json(&asked("tiny")).send().await.expect("an answer");
+        let direct: Value = direct.json().await.expect("JSON");
+        let answer = gateway
+            .post("/v1/embeddings", &key, &asked("vectors"))
+            .await;
+        assert_eq!(answer.status, 200, "{more}: {}", answer.text);
+        let said = answer.json();
+        assert_eq!(said["model"], "vectors");
+        assert_eq!(shape(&said), shape(&direct), "{more}");
+        let tokens = direct["usage"]["prompt_tokens"].as_u64().expect("a count");
+        assert_eq!(said["usage"]["prompt_tokens"], tokens, "{more}");
+        gateway.settled().await;
+        let entry = gateway.charges(&key).await.swap_remove(number);
+        let charge = i64::try_from(tokens).expect("few") * RATE;
+        let bill = entry.bill.expect("a bill");
+        assert_eq!((entry.amount.picos(), bill.usage.input), (-charge, tokens));
+        assert_eq!(bill.evidence, Some(Evidence::Provider));
+        assert_eq!(bill.loss.picos(), 0, "{more}");
+    }
+    // It knows fewer tokens; what it refuses costs nothing.
+    let unknown = json!({ "model": "vectors", "input": [999_999] });
+    let answer = gateway.post("/v1/embeddings", &key, &unknown).await;
+    assert_eq!(answer.status, 400, "{}", answer.text);
+    gateway.settled().await;
+    let last = gateway.charges(&key).await.pop().expect("an entry");
+    assert_eq!(last.amount.picos(), 0);
+    gateway.stop().await;
+}
+
+/// The vectors' places, kinds and sizes.
+fn shape(answer: &Value) -> Vec<(u64, usize)> {
+    let data = answer["data"].as_array().expect("vectors");
+    data.iter()
+        .map(|one| {
+            let size = match &one["embedding"] {
+                Value::String(packed) => packed.len(),
+                vector => vector.as_array().expect("a vector").len(),
+            };
+            (one["index"].as_u64().expect("a place"), size)
+        })
+        .collect()
+}
+
 /// What its double refuses, the server refuses; what the double's examples ask, it answers.
 #[tokio::test]
 async fn the_double_is_no_stricter_than_the_real_server() {
-    let Some(server) = server().await else { return };
+    let Some(server) = server(&[]).await else {
+        return;
+    };
     let url = format!("http://127.0.0.1:{}/v1/chat/completions", server.port);
     let client = client();
     let post = async |body: &Value| {
