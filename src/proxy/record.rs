@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use farebox_ledger::text::{SECRET_PREFIX, is_unseen};
 use farebox_ledger::{Amount, Evidence, KeyId, OperationId, Owed, Timestamp, Usage};
-use farebox_protocol::Family;
+use farebox_protocol::{CallKind, Family};
 use serde::Serialize;
 use tokio::time::Instant;
 
@@ -64,6 +64,8 @@ pub struct RefusedFacts {
     pub asked: String,
     /// The published slug behind that name.
     pub slug: String,
+    /// The call that was asked for on its path.
+    pub call: Option<CallKind>,
     /// Whether its path is free.
     pub free: bool,
     /// Whether money was held for it, so that its settlement writes the record.
@@ -225,7 +227,7 @@ impl Record {
             origin,
             slug: known.slug,
             asked: asked(&known.asked),
-            family: family.name(),
+            family: known.call.map_or(family.name(), CallKind::name),
             target: String::new(),
             status: failure.status(family),
             end_reason: failure.reason().to_owned(),

@@ -44,7 +44,10 @@ impl Generate {
 
     async fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
         let arrival = Arrival::of(depot);
-        let mut known = RefusedFacts::default();
+        let mut known = RefusedFacts {
+            call: self.call,
+            ..RefusedFacts::default()
+        };
         match self.serve(req, depot, arrival, &mut known).await {
             Ok(reply) => answer(res, reply),
             Err(failure) => {

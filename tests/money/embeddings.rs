@@ -361,6 +361,9 @@ async fn a_key_with_nothing_is_refused_and_one_with_too_little_is_told_so() {
     );
     assert!(!answer.text.contains("output tokens"), "{}", answer.text);
     assert_eq!(upstream.requests().len(), 0);
+    let refused = gateway.records.all();
+    let called: Vec<_> = refused.iter().map(|record| record.family).collect();
+    assert_eq!(called, ["embeddings"; 2]);
     let exact = gateway.key("0.0000002").await;
     judge(
         &gateway,
