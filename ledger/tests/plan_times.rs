@@ -84,6 +84,7 @@ stories!(
     windows_go_on_over_periods,
     a_charge_belongs_to_the_windows_of_its_hold,
     a_window_of_hours_begins_with_a_hold,
+    a_window_that_is_over_and_unheld_is_forgotten,
     buying_again_resets_nothing,
     pausing_keeps_days_and_allowance,
     an_ended_plan_charges_nothing,

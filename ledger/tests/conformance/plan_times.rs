@@ -262,6 +262,31 @@ pub(crate) async fn a_window_of_hours_begins_with_a_hold(ledger: SharedLedger) {
     assert_eq!(seen_and_booked(&*ledger).await, usd("4"));
 }
 
+pub(crate) async fn a_window_that_is_over_and_unheld_is_forgotten(ledger: SharedLedger) {
+    begin(&*ledger, "2027-01-01T10:00:00Z").await;
+    let terms = windowed(&[("5h", "4"), ("day", "8")], daily(coder()));
+    buy(&*ledger, 20, purchase(1, 1, terms)).await;
+    use_up(&*ledger, 100, 100).await;
+    ledger.perform(new_hold(1, 101, "1")).await.unwrap();
+    ledger.perform(changed(1, 30, PlanAct::End)).await.unwrap();
+    ledger.perform(top_up(1, 40, "5", "pool")).await.unwrap();
+    let window = |per: &str, held: &str| (format!("coder {per}"), usd("1"), usd(held));
+    // Of a plan that has ended, reads begin no window, so that these are the stored ones: what a hold is counted in stays.
+    it_is("2027-01-03T00:00:00Z");
+    assert_eq!(seen_and_booked(&*ledger).await, usd("5"));
+    ledger.perform(new_hold(1, 102, "1")).await.unwrap();
+    let held = [window("day", "1"), window("5h", "1")];
+    assert_eq!(open_windows(&*ledger).await, held);
+    charge(&*ledger, 101, 0).await;
+    charge(&*ledger, 102, 0).await;
+    let over = [window("day", "0"), window("5h", "0")];
+    assert_eq!(open_windows(&*ledger).await, over);
+    // The next hold forgets them.
+    ledger.perform(new_hold(1, 103, "1")).await.unwrap();
+    assert_eq!(open_windows(&*ledger).await, []);
+    sound(&*ledger).await;
+}
+
 pub(crate) async fn buying_again_resets_nothing(ledger: SharedLedger) {
     // A Monday.
     begin(&*ledger, "2027-01-04T12:00:00Z").await;

@@ -119,10 +119,10 @@ impl Rows {
             of_customer,
             ..
         } = purse;
-        if !grants.is_empty() {
-            self.set_grants(customer, grants);
-        }
+        // That the last of them is gone, as a window that is over, is stored, too.
+        let mut has_grants = !grants.is_empty();
         self.touch_customer(customer, |row| {
+            has_grants |= !row.stored.customer.grants.is_empty();
             row.stored.customer.account = account;
             row.account_changed = true;
             if !of_customer.is_empty() {
@@ -130,6 +130,9 @@ impl Rows {
                 row.caps_changed = true;
             }
         });
+        if has_grants {
+            self.set_grants(customer, grants);
+        }
         if !of_key.is_empty() {
             self.touch_key(key, |row| {
                 row.key.caps = of_key;
