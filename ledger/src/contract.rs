@@ -11,8 +11,8 @@ use crate::{
     HouseAct, JournalEntry, Key, KeyId, KeyQuery, LedgerError, MarginQuery, Margins, Once,
     OpenHold, Operation, OperationId, Outbox, Outcome, OwnCost, Payment, Performable, PersonalData,
     ProbeLease, PublishedSlug, Recover, Recovered, Refusal, Scope, SecretHash, SlugHour, SlugUse,
-    Taught, Timestamp, Token, TokenDay, Totals, UsageRow, UtcDay, VerifyReport, WholeRow,
-    WholeRows, WholeTable,
+    Subscription, SubscriptionId, Taught, Timestamp, Token, TokenDay, Totals, UsageRow, UtcDay,
+    VerifyReport, WholeRow, WholeRows, WholeTable,
 };
 
 /// Acts that are read in one page where all are wanted.
@@ -83,6 +83,9 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
 
     /// Customers for whose grants the time has come for something, some of them.
     async fn due_grants(&self, now: Timestamp) -> Result<Vec<CustomerId>, LedgerError>;
+
+    /// The subscription with this id, as acts have left it; of one that runs, its customer knows what time has done to it since.
+    async fn subscription(&self, id: SubscriptionId) -> Result<Option<Subscription>, LedgerError>;
 
     // --- the admin API ---
 

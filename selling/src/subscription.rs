@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use farebox_ledger::text::visible;
 use farebox_ledger::{
     Amount, Customer, CustomerId, Ledger, LedgerError, Perform as _, PlanAfter, PlanAnswer,
-    PlanTerms, PlanWindow, Refusal, RunningPeriod, Subscription, SubscriptionId, SubscriptionState,
+    PlanTerms, PlanWindow, Refusal, RunningPeriod, Subscription, SubscriptionId,
     SubscriptionStatus, Timestamp, WindowBound, WindowSpan, clock,
 };
 use schemars::JsonSchema;
@@ -38,19 +38,11 @@ pub async fn find(
     ledger: &dyn Ledger,
     id: SubscriptionId,
 ) -> Result<KnownSubscription, LedgerError> {
-    let mut all = ledger.all::<Subscription>().await?.into_iter();
-    let stored = all.find(|of| of.id == id);
+    let stored = ledger.subscription(id).await?;
     let stored = stored.ok_or(Refusal::NoSuchSubscription(id))?;
     let customer = reads::customer(ledger, stored.customer).await?;
     let of = customer.grants.plans.get(id).cloned();
-    // Of one that a customer has no more nothing can come.
-    let of = of.unwrap_or_else(|| Subscription {
-        state: SubscriptionState {
-            running: None,
-            ..stored.state.clone()
-        },
-        ..stored
-    });
+    let of = of.unwrap_or_else(|| Subscription::past((id, stored.customer), stored.state));
     Ok(KnownSubscription { of, customer })
 }
 

@@ -5,7 +5,7 @@
 use farebox_ledger::search::{self, SearchResult};
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::text::SECRET_PREFIX;
-use farebox_ledger::{Customer, Key, OpenMode, Perform as _, Subscription, SubscriptionId};
+use farebox_ledger::{Customer, Key, OpenMode, SubscriptionId};
 use serde_json::{Value, json};
 
 use crate::args::customers::OneCustomer;
@@ -72,8 +72,7 @@ async fn subscription(
     let Some(Ok(id)) = id.starts_with("s_").then(|| id.parse()) else {
         return Ok(None);
     };
-    let all = book.all::<Subscription>().await?;
-    Ok(all.iter().any(|of| of.id == id).then_some(id))
+    Ok(book.subscription(id).await?.map(|of| of.id))
 }
 
 /// Nothing has this name; `unasked` is why the gateway could not be asked.

@@ -122,8 +122,9 @@ use plans::{
     a_paused_plan_waits_and_an_ended_one_is_not_renewed,
     a_period_is_promotional_and_no_grant_of_32, a_period_pays_first_and_the_balance_after_it,
     a_plan_that_stops_lets_nothing_else_pay, a_sale_is_booked_once_and_two_are_two_periods,
-    a_voucher_gives_a_period_at_no_price, four_subscriptions_are_paid_24_periods_ahead,
-    plans_that_make_no_sense_are_refused, two_subscriptions_of_one_plan_share_its_windows,
+    a_subscription_is_found_by_its_id, a_voucher_gives_a_period_at_no_price,
+    four_subscriptions_are_paid_24_periods_ahead, plans_that_make_no_sense_are_refused,
+    two_subscriptions_of_one_plan_share_its_windows,
 };
 use reservations::{
     a_checkout_that_is_completed_unpaid_keeps_its_place,
@@ -301,6 +302,7 @@ stories!(
     a_period_is_promotional_and_no_grant_of_32,
     a_sale_that_cannot_be_booked_is_money,
     two_subscriptions_of_one_plan_share_its_windows,
+    a_subscription_is_found_by_its_id,
     what_a_given_up_period_gets_back_is_credit_to_the_last,
     money_is_asked_for_when_a_settlement_crosses_the_threshold,
     a_month_has_no_more_wishes_than_its_rule_allows,

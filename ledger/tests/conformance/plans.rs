@@ -109,9 +109,7 @@ pub(super) fn to(terms: PlanTerms, at_once: bool) -> PlanAct {
 }
 
 pub(super) async fn subscription(ledger: &dyn Ledger, number: u64) -> Subscription {
-    let all = ledger.all::<Subscription>().await.unwrap();
-    let found = all.into_iter().find(|of| of.id == sub(number));
-    found.unwrap()
+    ledger.subscription(sub(number)).await.unwrap().unwrap()
 }
 
 /// All subscriptions' periods and other grants as they are now, by time: what is left and what is held of each that is open.
@@ -556,6 +554,25 @@ pub(crate) async fn a_period_is_promotional_and_no_grant_of_32(ledger: SharedLed
     buy(&*ledger, 32, purchase(1, 1, coder())).await;
     assert_eq!(available(&*ledger, "small").await, usd("57"));
     sound(&*ledger).await;
+}
+
+pub(crate) async fn a_subscription_is_found_by_its_id(ledger: SharedLedger) {
+    ledger.perform(new_key(1, 10, None)).await.unwrap();
+    for (number, name) in [(1, "coder"), (2, "team")] {
+        let of = purchase(number, 1, named(name, coder()));
+        buy(&*ledger, 20 + number, of).await;
+    }
+    ledger.perform(changed(2, 30, PlanAct::End)).await.unwrap();
+    let all = ledger.all::<Subscription>().await.unwrap();
+    for (number, status) in [
+        (1, SubscriptionStatus::Active),
+        (2, SubscriptionStatus::Ended),
+    ] {
+        let found = ledger.subscription(sub(number)).await.unwrap().unwrap();
+        assert_eq!((found.id, found.state.status), (sub(number), status));
+        assert!(all.contains(&found), "{found:?}");
+    }
+    assert_eq!(ledger.subscription(sub(3)).await.unwrap(), None);
 }
 
 pub(crate) async fn two_subscriptions_of_one_plan_share_its_windows(ledger: SharedLedger) {

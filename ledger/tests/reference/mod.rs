@@ -318,6 +318,10 @@ impl Ledger for MemoryLedger {
         })
     }
 
+    async fn subscription(&self, id: SubscriptionId) -> Result<Option<Subscription>, LedgerError> {
+        Ok(self.state().subscriptions.get(&id).cloned())
+    }
+
     async fn find_token(&self, secret: SecretHash) -> Result<Option<Token>, LedgerError> {
         let state = self.state();
         let mut tokens = state.tokens.values();

@@ -269,6 +269,22 @@ impl Subscription {
         }
     }
 
+    /// One of which nothing can come any more, as its last act left it: what ran then has ended since.
+    pub fn past((id, customer): (SubscriptionId, CustomerId), left: SubscriptionState) -> Self {
+        let state = SubscriptionState {
+            running: None,
+            past: None,
+            ..left
+        };
+        Self {
+            id,
+            customer,
+            state,
+            moved: Amount::ZERO,
+            told: 0,
+        }
+    }
+
     /// The grant that a period is.
     pub(crate) fn grant(&self, number: u32) -> GrantId {
         let hash = Sha256::new_with_prefix(b"farebox period")

@@ -14,7 +14,7 @@ use super::rows::{self, Columns, SELECT_CUSTOMER};
 use super::table_rows::one;
 use super::trouble::TransactionTrouble;
 use crate::book::margin::{self, MarginRow, RollupNames};
-use crate::store::grant_rows::{GRANTS_PAGE, page_values};
+use crate::store::grant_rows::{DUE, GRANTS_PAGE, page_values};
 use crate::store::rows::{RowColumns as _, rows_at_most};
 use crate::store::select::SELECT_KEY;
 use crate::store::select::select;
@@ -133,6 +133,15 @@ pub(super) async fn grants(
     let sql = format!("{}{GRANTS_PAGE}", select::<GrantRecord>());
     let values = page_values(query).map(one);
     let rows = link.query(&sql, &super::writes::values(&values)).await?;
+    rows.iter().map(|row| Ok(rows::row(row)?)).collect()
+}
+
+pub(super) async fn due_grants(
+    link: &Link,
+    now: Timestamp,
+) -> Result<Vec<CustomerId>, TransactionTrouble> {
+    let sql = format!("SELECT id FROM accounts {DUE}");
+    let rows = link.query(&sql, &[&now.millis()]).await?;
     rows.iter().map(|row| Ok(rows::row(row)?)).collect()
 }
 

@@ -64,8 +64,6 @@ use crate::book::margin;
 use crate::store::Store;
 use crate::store::address::Database;
 use crate::store::bill_file::{Left, Unsettled};
-use crate::store::grant_rows::DUE;
-use crate::table::columns::Decoded;
 use crate::table::list::UNAPPLIED;
 use crate::value::clock;
 use crate::{
@@ -73,8 +71,9 @@ use crate::{
     EntryQuery, FilesAct, Finish, Gateway, GrantQuery, GrantRecord, HouseAct, JournalEntry, Key,
     KeyId, KeyQuery, Ledger, LedgerError, LedgerTrouble, MarginQuery, Margins, OpenHold, OpenMode,
     Opening, OperationId, OwnCost, Payment, PersonalData, ProbeLease, PublishedSlug, ResolveHold,
-    Scope, SecretHash, Server, SlugHour, SlugUse, Taught, Timestamp, Token, TokenDay, Totals,
-    UsageRow, UtcDay, VerifyReport, WholeRows, WholeTable, WriterStats, lock,
+    Scope, SecretHash, Server, SlugHour, SlugUse, Subscription, SubscriptionId, Taught, Timestamp,
+    Token, TokenDay, Totals, UsageRow, UtcDay, VerifyReport, WholeRows, WholeTable, WriterStats,
+    lock,
 };
 pub use confirmations::AcceptedLoss;
 use connector::Connector;
@@ -338,12 +337,7 @@ impl Ledger for PostgresLedger {
 
     async fn due_grants(&self, now: Timestamp) -> Result<Vec<CustomerId>, LedgerError> {
         self.readers
-            .with(|link| async move {
-                let sql = format!("SELECT id FROM accounts {DUE}");
-                let found = link.query(&sql, &[&now.millis()]).await?;
-                let found: Decoded<_> = found.iter().map(rows::row).collect();
-                Ok(found?)
-            })
+            .with(|link| async move { lists::due_grants(&link, now).await })
             .await
     }
 
@@ -529,6 +523,11 @@ impl Ledger for PostgresLedger {
 
     async fn unapplied(&self) -> Result<Vec<Payment>, LedgerError> {
         self.readers.rows(UNAPPLIED, &[]).await
+    }
+
+    async fn subscription(&self, id: SubscriptionId) -> Result<Option<Subscription>, LedgerError> {
+        let id = id.to_i64();
+        self.readers.find("WHERE id = $1", &[&id]).await
     }
 
     async fn find_token(&self, secret: SecretHash) -> Result<Option<Token>, LedgerError> {

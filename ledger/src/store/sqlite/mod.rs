@@ -88,8 +88,8 @@ use crate::{
     EntryQuery, FilesAct, Finish, GrantQuery, GrantRecord, HouseAct, JournalEntry, Key, KeyId,
     KeyQuery, Ledger, LedgerError, LedgerTrouble, MarginQuery, Margins, OpenHold, OpenMode,
     Operation, OperationId, Outcome, OwnCost, Payment, PersonalData, PublishedSlug, Scope,
-    SecretHash, SlugHour, SlugUse, Taught, Timestamp, Token, TokenDay, Totals, UsageRow, UtcDay,
-    VerifyReport, WholeRows, WholeTable, WriterStats,
+    SecretHash, SlugHour, SlugUse, Subscription, SubscriptionId, Taught, Timestamp, Token,
+    TokenDay, Totals, UsageRow, UtcDay, VerifyReport, WholeRows, WholeTable, WriterStats,
 };
 use ends::EndedKeys;
 use file_id::FileId;
@@ -347,9 +347,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn list_keys(&self, query: KeyQuery) -> Result<Vec<Key>, LedgerError> {
-        self.current()?
-            .readers
-            .scan(move |conn, wanted| lists::list_keys(conn, &query, wanted))
+        self.scan(move |conn, wanted| lists::list_keys(conn, &query, wanted))
             .await
     }
 
@@ -359,9 +357,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn list_customers(&self, query: CustomerQuery) -> Result<Vec<Customer>, LedgerError> {
-        self.current()?
-            .readers
-            .scan(move |conn, _| lists::list_customers(conn, &query))
+        self.scan(move |conn, _| lists::list_customers(conn, &query))
             .await
     }
 
@@ -402,16 +398,12 @@ impl Ledger for SqliteLedger {
         of: Option<Scope>,
         limit: usize,
     ) -> Result<Vec<OpenHold>, LedgerError> {
-        self.current()?
-            .readers
-            .scan(move |conn, _| reads::open_holds(conn, of, limit))
+        self.scan(move |conn, _| reads::open_holds(conn, of, limit))
             .await
     }
 
     async fn entries(&self, query: EntryQuery) -> Result<Vec<JournalEntry>, LedgerError> {
-        self.current()?
-            .readers
-            .scan(move |conn, wanted| reads::entries(conn, &query, wanted))
+        self.scan(move |conn, wanted| reads::entries(conn, &query, wanted))
             .await
     }
 
@@ -425,9 +417,7 @@ impl Ledger for SqliteLedger {
         answer_id: &str,
     ) -> Result<Option<JournalEntry>, LedgerError> {
         let answer = answer_id.to_owned();
-        self.current()?
-            .readers
-            .scan(move |conn, wanted| reads::entry_by_answer(conn, key, &answer, wanted))
+        self.scan(move |conn, wanted| reads::entry_by_answer(conn, key, &answer, wanted))
             .await
     }
 
@@ -437,9 +427,7 @@ impl Ledger for SqliteLedger {
         from: Timestamp,
         to: Timestamp,
     ) -> Result<Vec<UsageRow>, LedgerError> {
-        self.current()?
-            .readers
-            .scan(move |conn, _| reads::usage(conn, key, from, to))
+        self.scan(move |conn, _| reads::usage(conn, key, from, to))
             .await
     }
 
@@ -449,9 +437,7 @@ impl Ledger for SqliteLedger {
         from: Timestamp,
         to: Timestamp,
     ) -> Result<BTreeMap<KeyId, Vec<UsageRow>>, LedgerError> {
-        self.current()?
-            .readers
-            .scan(move |conn, _| reads::usage_by_key(conn, customer, from, to))
+        self.scan(move |conn, _| reads::usage_by_key(conn, customer, from, to))
             .await
     }
 
@@ -465,16 +451,12 @@ impl Ledger for SqliteLedger {
         since: Timestamp,
     ) -> Result<Vec<Amount>, LedgerError> {
         let ids = ids.to_vec();
-        self.current()?
-            .readers
-            .scan(move |conn, _| lists::spent_since(conn, &ids, since))
+        self.scan(move |conn, _| lists::spent_since(conn, &ids, since))
             .await
     }
 
     async fn margins(&self, query: MarginQuery) -> Result<Margins, LedgerError> {
-        self.current()?
-            .readers
-            .scan(move |conn, wanted| lists::margins(conn, query, wanted))
+        self.scan(move |conn, wanted| lists::margins(conn, query, wanted))
             .await
     }
 
@@ -483,16 +465,12 @@ impl Ledger for SqliteLedger {
         from: Timestamp,
         to: Timestamp,
     ) -> Result<Vec<SlugHour>, LedgerError> {
-        self.current()?
-            .readers
-            .scan(move |conn, wanted| lists::slug_hours(conn, (from, to), wanted))
+        self.scan(move |conn, wanted| lists::slug_hours(conn, (from, to), wanted))
             .await
     }
 
     async fn slug_use(&self, since: Timestamp) -> Result<Vec<SlugUse>, LedgerError> {
-        self.current()?
-            .readers
-            .scan(move |conn, wanted| reads::slug_use(conn, since, wanted))
+        self.scan(move |conn, wanted| reads::slug_use(conn, since, wanted))
             .await
     }
 
@@ -506,9 +484,7 @@ impl Ledger for SqliteLedger {
         before: Option<i64>,
         limit: usize,
     ) -> Result<Vec<AuditRecord>, LedgerError> {
-        self.current()?
-            .readers
-            .scan(move |conn, _| reads::audit(conn, of, before, limit))
+        self.scan(move |conn, _| reads::audit(conn, of, before, limit))
             .await
     }
 
@@ -521,8 +497,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn published(&self) -> Result<Vec<PublishedSlug>, LedgerError> {
-        let readers = &self.current()?.readers;
-        readers.scan(|conn, _| reads::published(conn)).await
+        self.scan(|conn, _| reads::published(conn)).await
     }
 
     async fn taught(&self) -> Result<Taught, LedgerError> {
@@ -536,6 +511,11 @@ impl Ledger for SqliteLedger {
 
     async fn unapplied(&self) -> Result<Vec<Payment>, LedgerError> {
         self.current()?.readers.rows(UNAPPLIED, ()).await
+    }
+
+    async fn subscription(&self, id: SubscriptionId) -> Result<Option<Subscription>, LedgerError> {
+        let id = id.to_i64();
+        self.current()?.readers.find("WHERE id = ?1", [id])
     }
 
     async fn find_token(&self, secret: SecretHash) -> Result<Option<Token>, LedgerError> {
@@ -553,8 +533,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn last_act(&self, of: Scope) -> Result<i64, LedgerError> {
-        let readers = &self.current()?.readers;
-        readers.scan(move |conn, _| reads::last_act(conn, of)).await
+        self.scan(move |conn, _| reads::last_act(conn, of)).await
     }
 
     async fn entry_by_reference(
@@ -580,9 +559,7 @@ impl Ledger for SqliteLedger {
 
     async fn own_costs(&self, from: Timestamp, to: Timestamp) -> Result<Vec<OwnCost>, LedgerError> {
         let (first, last) = margin::hours(from, to);
-        let readers = &self.current()?.readers;
-        readers
-            .scan(move |conn, _| reads::own_costs(conn, first, last))
+        self.scan(move |conn, _| reads::own_costs(conn, first, last))
             .await
     }
 

@@ -127,6 +127,15 @@ impl SqliteLedger {
         self.current()?.readers.point(read)
     }
 
+    /// The same of a read of any length, on a reader's thread.
+    pub(super) async fn scan<T, F>(&self, read: F) -> Result<T, LedgerError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection, &dyn Fn() -> bool) -> rusqlite::Result<T> + Send + 'static,
+    {
+        self.current()?.readers.scan(read).await
+    }
+
     /// The files that are open now. The gateway takes them without a check: its writer checks once per batch, which costs less
     /// than once per call.
     pub(super) fn current(&self) -> Result<Arc<Opened>, LedgerError> {

@@ -139,6 +139,7 @@ SELECT id, customer, kind, amount, priority, effective_at, expires_at, models, r
 SELECT id, customer, kind, amount, priority, effective_at, expires_at, models, remaining, held, status, told, reference, folded, created_at, created_by FROM grants WHERE id = ANY ($1::bigint[])
 SELECT id, customer, open, state, moved, told FROM subscriptions ORDER BY id
 SELECT id, customer, open, state, moved, told FROM subscriptions WHERE customer = $1 ORDER BY id
+SELECT id, customer, open, state, moved, told FROM subscriptions WHERE id = $1
 SELECT id, customer, open, state, moved, told FROM subscriptions WHERE id = ANY ($1::bigint[])
 SELECT id, customer, place, begins, ends, bound, charged, held, told FROM plan_windows ORDER BY id
 SELECT id, customer, place, begins, ends, bound, charged, held, told FROM plan_windows WHERE customer = $1 ORDER BY id
