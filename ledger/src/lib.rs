@@ -56,7 +56,7 @@ pub use error::{Cause, LedgerError};
 pub use hold::{Granted, Hold};
 pub use lock::lock;
 pub use outbox::Outbox;
-pub use past_periods::{OverPeriod, past_periods};
+pub use past_periods::{OverPeriod, given_up, past_periods, past_subscriptions};
 pub use rule::Act;
 pub use rule::account::Account;
 pub use rule::answer::ApiAnswer;

@@ -1,11 +1,12 @@
-//! Periods of a subscription that are over: what was given and used of each, by the acts that began and ended it and their entries.
+//! What is over of plans, by acts and their entries: subscriptions, periods with what was given and used of each, and what became of one that
+//! was given up.
 
 use crate::book::audit::AuditRecord;
 use crate::book::plan_act;
 use crate::rule::account::{less, sum};
 use crate::{
-    Amount, Ledger, LedgerError, OperationId, RunningPeriod, SubscriptionId, SubscriptionState,
-    Timestamp,
+    Amount, Customer, Ledger, LedgerError, OperationId, RunningPeriod, Subscription,
+    SubscriptionId, SubscriptionState, Timestamp,
 };
 
 /// A period that is over.
@@ -106,6 +107,29 @@ impl PeriodWalk {
             carried,
         })
     }
+}
+
+/// The subscriptions of which nothing can come any more, the last to end first, as far as their customer's acts, newest first, tell of them.
+pub fn past_subscriptions(customer: &Customer, acts: &[AuditRecord]) -> Vec<Subscription> {
+    let mut found: Vec<Subscription> = Vec::new();
+    for (id, state) in acts.iter().filter_map(plan_act::left) {
+        let is_known = found.iter().any(|of| of.id == id);
+        if !is_known && customer.grants.plans.get(id).is_none() {
+            let state = serde_json::from_value(state).ok();
+            found.extend(state.map(|state| Subscription::past((id, customer.id), state)));
+        }
+    }
+    found
+}
+
+/// The entries of a change at once, if an act was one: the credit that the rest of the running period became, and what was taken of it.
+pub fn given_up(act: &AuditRecord) -> Option<[OperationId; 2]> {
+    let (_, state) = plan_act::left(act).filter(|_| act.act == plan_act::CHANGES)?;
+    let state: SubscriptionState = serde_json::from_value(state).ok()?;
+    let past = (state.past).filter(|past| past.becomes_credit.is_some())?;
+    let over = format!("farebox over {}", past.grant);
+    let entry = |name: &[u8]| act.operation.derived(name);
+    Some([entry(b"farebox credit"), entry(over.as_bytes())])
 }
 
 fn left(act: &AuditRecord, of: SubscriptionId) -> Option<SubscriptionState> {

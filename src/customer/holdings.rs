@@ -1,6 +1,6 @@
 //! The ledger reads of what an owner manages: its customer's keys and plans.
 
-use farebox_ledger::{Amount, Key, KeyId, Timestamp, past_periods};
+use farebox_ledger::{Amount, Key, KeyId, Timestamp, past_periods, past_subscriptions};
 use farebox_selling::subscription::SubscriptionDocument;
 use maud::Markup;
 
@@ -8,14 +8,17 @@ use super::actor::Viewer;
 use super::context::Context;
 use super::owner;
 use super::page::keys::OwnerPage;
+use super::page::plans::PlanCard;
 use super::page::{self, DashboardView};
 use super::recent::month_of;
 use super::views;
 use crate::clock;
-use crate::proxy::Failure;
+use crate::config::Catalog;
+use crate::proxy::{Failure, offered};
 
-/// Acts of a customer searched for periods that are over, and such periods of a plan that are shown.
+/// Acts of a customer searched for plans and periods that are over, such plans that are shown, and such periods of a plan.
 const ACTS: usize = 400;
+const PAST: usize = 12;
 const PERIODS: usize = 12;
 
 /// The owner's view of all keys, or of one; with why a form was refused. `None` for a member.
@@ -83,9 +86,23 @@ pub(super) async fn plans(
     let scope = Some(own.customer.id.into());
     let acts = ledger.audit(scope, None, ACTS).await?;
     let mut all = Vec::new();
-    for of in own.customer.grants.plans.iter() {
+    let config = context.config.current();
+    let catalog = offered(&config, own).ok();
+    let past = past_subscriptions(&own.customer, &acts);
+    let open = own.customer.grants.plans.iter();
+    for of in open.chain(past.iter().take(PAST)) {
         let over = past_periods(ledger, of.id, &acts, PERIODS).await?;
-        all.push((SubscriptionDocument::of(of, &own.customer, now), over));
+        let names = of
+            .live_period()
+            .and_then(|running| running.terms.models.as_ref());
+        let gone = |(catalog, names): (&Catalog, &Vec<String>)| {
+            names.iter().all(|slug| catalog.get(slug).is_none())
+        };
+        all.push(PlanCard {
+            of: SubscriptionDocument::of(of, &own.customer, now),
+            over,
+            is_dead: catalog.zip(names).is_some_and(gone),
+        });
     }
     let (shop, once) = (context.shop(), owner::once());
     let page = OwnerPage {

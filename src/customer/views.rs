@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use farebox_ledger::{
     Amount, EntryKind, EntryQuery, GrantQuery, JournalEntry, Key, KeyId, KeyStatus, Ledger,
-    LedgerError, Timestamp, UsageRow, lock, text,
+    LedgerError, Timestamp, UsageRow, given_up, lock, text,
 };
 use maud::Markup;
 
@@ -426,22 +426,16 @@ async fn payments(ledger: &dyn Ledger, key: &Key) -> Result<Vec<JournalEntry>, L
         if found.len() >= PAYMENTS {
             break;
         }
-        if matches!(
-            act.act.as_str(),
-            "create"
-                | "begin_period"
-                | "top_up"
-                | "adjust"
-                | "grant"
-                | "void_grant"
-                | "refund"
-                | "move"
-                | "write_off"
-        ) {
+        let made = match act.act.as_str() {
+            "create" | "begin_period" | "top_up" | "adjust" | "grant" | "void_grant" | "refund"
+            | "move" | "write_off" => vec![act.operation],
+            "change_plan" => given_up(&act).map(Vec::from).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        for operation in made {
+            let entry = ledger.entry(operation).await?;
             found.extend(
-                ledger
-                    .entry(act.operation)
-                    .await?
+                entry
                     .filter(|entry| entry.kind != EntryKind::Charge)
                     .filter(|entry| entry.customer == key.customer.id),
             );

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use farebox::clock;
 use farebox_ledger::{
-    KeySettings, Perform, PlanAct, PlanChange, PlanPurchase, PlanTerms, SubscriptionId,
-    SubscriptionStatus,
+    Amount, Gross, KeySettings, NewPayment, NewReversal, PaidSum, Perform, PlanAct, PlanAfter,
+    PlanChange, PlanPurchase, PlanTerms, ReversalKind, SubscriptionId, SubscriptionStatus,
 };
 use serde_json::json;
 
@@ -138,7 +138,7 @@ async fn what_a_window_leaves_is_paid_from_the_plan_and_the_rest_from_the_balanc
     );
     // An ended one still runs; the window goes on for whoever buys the plan again.
     let stop = PlanTerms {
-        after: farebox_ledger::PlanAfter::Stop,
+        after: PlanAfter::Stop,
         ..coder()
     };
     change(&gateway, &owner, plan, PlanAct::End).await;
@@ -201,6 +201,120 @@ async fn a_period_that_is_over_is_listed_with_what_was_used_of_it() {
     let credits = gateway.get("/v1/credits", &owner).await.json();
     let given = credits["data"]["total_credits"].as_f64().unwrap();
     assert!((given - 26.000_075).abs() < 1e-9, "{credits}");
+}
+
+/// Pays for one period under this name.
+async fn pay(gateway: &Gateway, key: &TestKey, of: SubscriptionId, reference: &str) {
+    let bought = PlanPurchase {
+        subscription: of,
+        terms: coder(),
+        periods: 1,
+        processor: None,
+        invoiced_at: None,
+    };
+    let usd = |text| Amount::from_usd_str(text).unwrap();
+    let paid = NewPayment {
+        customer: gateway.account(key).await.customer.id,
+        paid: PaidSum::in_usd(usd("20")),
+        expected: None,
+        credit: usd("25"),
+        reference: reference.to_owned(),
+        addressee: None,
+        reservation: None,
+        plan: Some(Box::new(bought)),
+        unsold: None,
+        act: act(),
+    };
+    gateway.ledger.perform(paid).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_change_at_once_has_its_lines_among_the_payments() {
+    let (_upstream, gateway) = gateway().await;
+    let owner = gateway.owner("1").await;
+    let of = SubscriptionId::from_random(7);
+    pay(&gateway, &owner, of, "pi_1").await;
+    let visitor = Visitor::signed_in(&gateway, &owner).await;
+    let lines = [
+        "Correction<span class=\"hint\">: the unused part of a period of coder</span>",
+        "Taken back",
+    ];
+    let page = visitor.get("/payments").await.text;
+    assert!(lines.iter().all(|line| !page.contains(line)), "{page}");
+    let at_once = PlanAct::Change {
+        terms: coder(),
+        at_once: true,
+    };
+    change(&gateway, &owner, of, at_once).await;
+    let page = visitor.get("/payments").await.text;
+    let rows: Vec<&str> = page.split("<tr").collect();
+    for (line, sum) in lines.into_iter().zip(["20.00", "-25.00"]) {
+        let of_it = |row: &&str| row.contains(line) && row.contains(&format!("{sum}</span>"));
+        assert!(rows.iter().any(|row| of_it(row)), "{line} {sum}: {page}");
+    }
+}
+
+#[tokio::test]
+async fn a_plan_that_has_ended_and_ran_out_stays_among_the_past() {
+    let (_upstream, gateway) = gateway().await;
+    let owner = gateway.owner("1").await;
+    let of = SubscriptionId::from_random(7);
+    pay(&gateway, &owner, of, "pi_1").await;
+    change(&gateway, &owner, of, PlanAct::End).await;
+    let back = NewReversal {
+        payment: "pi_1".to_owned(),
+        kind: ReversalKind::Refund,
+        cumulative: Gross::parse("20").unwrap(),
+        whole: None,
+        reference: "re_1".to_owned(),
+        act: act(),
+    };
+    gateway.ledger.perform(back).await.unwrap();
+    let left = gateway.account(&owner).await.customer.grants.plans;
+    assert!(left.get(of).is_none(), "nothing can come of it");
+    let visitor = Visitor::signed_in(&gateway, &owner).await;
+    let page = visitor.get("/plans").await.text;
+    for words in [
+        "Coder, monthly <span class=\"pill warn\">ended</span>",
+        "It has ended, and nothing of it is left.",
+        "Past periods, newest first",
+        "paid back",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    assert!(!page.contains("End this plan"), "{page}");
+    // No view names the plans any more; the period among the payments leads there.
+    let payments = visitor.get("/payments").await.text;
+    let way = "<a href=\"/dashboard/plans\">Period of a plan</a>";
+    assert!(payments.contains(way), "{payments}");
+    assert_eq!(gateway.ledger.verify().await.unwrap().faults, [""; 0]);
+}
+
+#[tokio::test]
+async fn an_owner_is_told_that_a_period_is_for_nothing_that_is_offered() {
+    let (_upstream, gateway) = gateway().await;
+    let words = "None of the models that this period pays for is offered any more.";
+    // Of the second, one is offered beside the one that is retired.
+    for (models, is_told) in [
+        (vec!["test-old"], true),
+        (vec!["test-old", "test-model"], false),
+    ] {
+        let owner = gateway.owner("1").await;
+        let names = models.iter().map(|slug| (*slug).to_owned());
+        let terms = PlanTerms {
+            models: Some(names.collect()),
+            ..coder()
+        };
+        give(&gateway, &owner, terms, None).await;
+        let visitor = Visitor::signed_in(&gateway, &owner).await;
+        let page = visitor.get("/plans").await.text;
+        assert_eq!(page.contains(words), is_told, "{page}");
+        // What was sold binds nobody to pay with it for what has come in its place.
+        ask(&gateway, &owner).await;
+        let left = gateway.account(&owner).await.customer.grants.plans;
+        let used = left.windows().any(|window| window.charged.is_positive());
+        assert_eq!(used, !is_told, "{models:?}");
+    }
 }
 
 #[tokio::test]

@@ -242,7 +242,13 @@ async fn changed(year: &mut Year) {
                 "/dashboard/plans",
                 &["Team, monthly lapsed", "Past periods"],
             ),
-            ("/dashboard/payments", &["Payments, newest first"]),
+            (
+                "/dashboard/payments",
+                &[
+                    "Correction: the unused part of a period of coder",
+                    "Taken back",
+                ],
+            ),
         ],
     )
     .await;
@@ -352,13 +358,18 @@ async fn refunded(year: &mut Year) {
         PERIOD_10,
         "Allowance -25.00 USD",
     ];
+    let over = [
+        "Coder, monthly ended",
+        "It has ended, and nothing of it is left.",
+        "Past periods",
+    ];
     year.paper(12).await;
     assert_eq!(year.money().await, (Amount::ZERO, balance));
     year.looks(
         "refunded",
         &[
             (OWN, &["Top up", "Credit"]),
-            ("/dashboard/plans", &["This account has no plan."]),
+            ("/dashboard/plans", &over),
             ("PAPER 12", &papers),
         ],
     )

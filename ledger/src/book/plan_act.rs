@@ -11,6 +11,8 @@ pub(crate) const SELLS: &str = "sell_plan";
 pub(crate) const BEGINS: &str = "begin_period";
 /// The last period was over, and the next one not paid.
 pub(crate) const LAPSES: &str = "lapse_plan";
+/// A subscription got other terms.
+pub(crate) const CHANGES: &str = "change_plan";
 /// Something of a payment for periods went back, or came again.
 pub(crate) const GOES_BACK: &str = "reverse_plan";
 
@@ -18,7 +20,7 @@ pub(crate) const GOES_BACK: &str = "reverse_plan";
 pub(crate) const fn word(change: &PlanAct) -> &'static str {
     match change {
         PlanAct::Give(_) => SELLS,
-        PlanAct::Change { .. } => "change_plan",
+        PlanAct::Change { .. } => CHANGES,
         PlanAct::Pause => "pause_plan",
         PlanAct::Resume => "resume_plan",
         PlanAct::End => "end_plan",

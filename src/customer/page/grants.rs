@@ -74,10 +74,11 @@ pub(super) fn list(grants: &[GrantRecord], now: Timestamp) -> Markup {
     } }
 }
 
-fn what(kind: GrantKind) -> &'static str {
+/// Of a plan's period with the way to the plans: when the last one has ended, no other page names them.
+fn what(kind: GrantKind) -> Markup {
     match kind {
-        GrantKind::Promotional => "Given",
-        GrantKind::Paid => "Paid",
-        GrantKind::Plan => "Period of a plan",
+        GrantKind::Promotional => html! { "Given" },
+        GrantKind::Paid => html! { "Paid" },
+        GrantKind::Plan => html! { a href="/dashboard/plans" { "Period of a plan" } },
     }
 }

@@ -116,21 +116,28 @@ fn per(word: &str) -> String {
 
 // --- the view ---
 
-/// A card for each subscription, with its periods that are over, newest first.
-pub(in crate::customer) fn page(
-    page: OwnerPage<'_>,
-    all: &[(SubscriptionDocument, Vec<OverPeriod>)],
-) -> Markup {
+/// What a card shows.
+#[derive(Debug)]
+pub(in crate::customer) struct PlanCard {
+    pub(in crate::customer) of: SubscriptionDocument,
+    /// Its periods that are over, newest first.
+    pub(in crate::customer) over: Vec<OverPeriod>,
+    /// Nothing is offered any more that its running period is for.
+    pub(in crate::customer) is_dead: bool,
+}
+
+/// A card for each subscription.
+pub(in crate::customer) fn page(page: OwnerPage<'_>, all: &[PlanCard]) -> Markup {
     html! {
         h1 { "Plans" }
         (problem(page.problem))
         (looks_only(page))
         @if all.is_empty() { p.empty { "This account has no plan." } }
-        @for (of, over) in all { (card(page, of, over)) }
+        @for one in all { (card(page, one)) }
     }
 }
 
-fn card(page: OwnerPage<'_>, of: &SubscriptionDocument, over: &[OverPeriod]) -> Markup {
+fn card(page: OwnerPage<'_>, PlanCard { of, over, is_dead }: &PlanCard) -> Markup {
     let status = of.status.0;
     let class = match status {
         SubscriptionStatus::Active => "pill good",
@@ -141,6 +148,9 @@ fn card(page: OwnerPage<'_>, of: &SubscriptionDocument, over: &[OverPeriod]) -> 
         h2 id=(of.id) { (of.title) " " span class=(class) { (status.as_str()) } }
         p { (state(of, page.now)) }
         p.hint { (gives(of)) }
+        @if *is_dead {
+            p.problem { "None of the models that this period pays for is offered any more. Ask the seller for another plan." }
+        }
         @if let Some(period) = &of.period { (gauges(of, period, page.now)) }
         @if !over.is_empty() { h3 { "Past periods" } (past(over)) }
         (end(page, of))
@@ -158,7 +168,7 @@ fn state(of: &SubscriptionDocument, now: Timestamp) -> String {
     };
     let Some(period) = &of.period else {
         return match of.status.0 {
-            SubscriptionStatus::Ended => "It is renewed no more.".to_owned(),
+            SubscriptionStatus::Ended => "It has ended, and nothing of it is left.".to_owned(),
             SubscriptionStatus::Active
             | SubscriptionStatus::Lapsed
             | SubscriptionStatus::Paused => {
