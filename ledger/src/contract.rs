@@ -12,7 +12,7 @@ use crate::{
     OpenHold, Operation, OperationId, Outbox, Outcome, OwnCost, Payment, Performable, PersonalData,
     ProbeLease, PublishedSlug, Recover, Recovered, Refusal, Scope, SecretHash, SlugHour, SlugUse,
     Subscription, SubscriptionId, Taught, Timestamp, Token, TokenDay, Totals, UsageRow, UtcDay,
-    VerifyReport, WholeRow, WholeRows, WholeTable,
+    VendorIds, VerifyReport, WholeRow, WholeRows, WholeTable,
 };
 
 /// Acts that are read in one page where all are wanted.
@@ -129,6 +129,9 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
     fn node(&self) -> Option<&str> {
         None
     }
+
+    /// The ids by which vendors know its customers.
+    fn vendor_ids(&self) -> VendorIds;
 
     /// Whether the ledger is shared and was unreachable for so long that other gateways may consider this one dead: then no new
     /// request starts, and running streams end.

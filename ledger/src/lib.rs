@@ -130,6 +130,7 @@ pub use value::text::grouped;
 pub use value::tries::Owed;
 pub use value::usage::{Usage, UsageKind};
 pub use value::utc_day::{CapInterval, UtcDay};
+pub use value::vendor_id::VendorIds;
 pub use value::webhook::{
     DeliveryOutcome, DeliveryStep, DeliverySteps, DueDelivery, FailedDelivery, KnownWebhook,
     WantedDeliveries, WebhookId,

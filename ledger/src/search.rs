@@ -1,5 +1,5 @@
-//! What somebody names, found: a key by its id, secret or label, a customer by its id, external id or label, an entry by the id of its
-//! request, of its answer or of its act, a payment by its reference.
+//! What somebody names, found: a key by its id, secret or label, a customer by its id, external id, label or the id by which vendors know
+//! it, an entry by the id of its request, of its answer or of its act, a payment by its reference.
 //!
 //! Nothing here knows what was refused before money was held: only a running gateway remembers that.
 
@@ -7,7 +7,7 @@ use crate::rule::customer::arrival_of;
 use crate::value::text::SECRET_PREFIX;
 use crate::{
     Customer, CustomerId, CustomerQuery, EntryKind, EntryQuery, IdError, JournalEntry, Key, KeyId,
-    KeyQuery, Ledger, LedgerError, OperationId, Payment, PaymentStatus, Timestamp,
+    KeyQuery, Ledger, LedgerError, OperationId, Payment, PaymentStatus, Timestamp, VendorIds,
 };
 
 /// Entries that one look at the journal reads.
@@ -82,6 +82,11 @@ pub async fn find(
         return Ok(Some(SearchResult::Payment(Box::new(payment))));
     }
     let named = with_reference(book, text).await?.into_iter().next_back();
+    if named.is_none()
+        && let Some(customer) = known_to_vendors(book, text).await?
+    {
+        return Ok(Some(SearchResult::Customer(Box::new(customer))));
+    }
     let found = match named {
         Some(entry) => Some(entry),
         None => by_answer(book, text, None).await?,
@@ -103,6 +108,30 @@ async fn customer(
         return Ok(Some(customer));
     }
     book.find_external(text).await
+}
+
+/// The customer that vendors know by this id. Nothing keeps those ids, so this makes every customer's.
+async fn known_to_vendors(
+    book: &(impl Ledger + ?Sized),
+    text: &str,
+) -> Result<Option<Customer>, LedgerError> {
+    let Some(part) = VendorIds::customer_part(text) else {
+        return Ok(None);
+    };
+    let ids = book.vendor_ids();
+    let mut query = CustomerQuery {
+        limit: PAGE,
+        ..CustomerQuery::default()
+    };
+    loop {
+        let page = book.list_customers(query.clone()).await?;
+        query.after = page.last().map(|last| query.order.place_of_customer(last));
+        let is_last = page.len() < PAGE;
+        let found = page.into_iter().find(|one| ids.is_of(&part, one.id));
+        if found.is_some() || is_last {
+            return Ok(found);
+        }
+    }
 }
 
 /// The entries with this reference, as references are compared: one, or both sides of a move. An index finds them.

@@ -264,13 +264,18 @@ fn there_and_back_every_hash_is_the_same() {
             .unwrap();
         let before = hashes_of_file(&path);
         let owing = SqliteLedger::open(&path, OpenMode::ReadOnly, Durability::Prompt).unwrap();
+        let ids = owing.vendor_ids();
         let owing = owed(&owing).await;
         assert_eq!(heard.last(), Some(&(report.entries, report.entries)));
         assert_eq!(hashes_of_database(cluster, &database), before);
 
+        // A second gateway's, and a command's.
+        let other = postgres(&cluster.url(&database), OpenMode::ReadOnly).await;
+        assert_eq!(other.unwrap().vendor_ids(), ids);
         let ledger = postgres(&cluster.url(&database), OpenMode::Serve)
             .await
             .unwrap();
+        assert_eq!(ledger.vendor_ids(), ids);
         assert_eq!(
             ledger.find_session(secret(71), at(2_000)).await.unwrap(),
             Some(key(9))
@@ -313,6 +318,7 @@ fn there_and_back_every_hash_is_the_same() {
         let ledger = SqliteLedger::open(&again, OpenMode::Serve, Durability::Prompt).unwrap();
         ledger.recover(at(3_000)).await.unwrap();
         assert_eq!(ledger.totals().await.unwrap(), totals);
+        assert_eq!(ledger.vendor_ids(), ids);
         assert_eq!(owed(&ledger).await, owing);
         assert_eq!(ledger.taught().await.unwrap(), taught());
         ledger

@@ -15,7 +15,7 @@ use crate::translate::tree::JsonNode;
 /// The field in which clients of routers name their session. It is for the gateway alone.
 pub(crate) const SESSION: &str = "session_id";
 /// Before the session in what an older version of a coding client writes into `user_id`.
-const BEFORE_SESSION: &str = "_session_";
+pub(crate) const BEFORE_SESSION: &str = "_session_";
 const EMPTY: Cow<'_, [u8]> = Cow::Borrowed(&[]);
 /// A longer `metadata` is no coding client's.
 const LONGEST_METADATA: usize = 64 * 1024;
@@ -23,7 +23,9 @@ const LONGEST_METADATA: usize = 64 * 1024;
 /// Where a request says it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ConversationPlaces {
-    metadata: Range<usize>,
+    pub(crate) metadata: Range<usize>,
+    pub(crate) safety_identifier: Range<usize>,
+    pub(crate) user: Range<usize>,
     cache_key: Range<usize>,
     session: Range<usize>,
     tools: Range<usize>,
@@ -40,6 +42,8 @@ impl ConversationPlaces {
             "tools" => &mut self.tools,
             "system" | "instructions" => &mut self.system,
             "metadata" => &mut self.metadata,
+            "safety_identifier" => &mut self.safety_identifier,
+            "user" => &mut self.user,
             "prompt_cache_key" => &mut self.cache_key,
             SESSION => &mut self.session,
             _ => return,
@@ -55,18 +59,22 @@ impl ConversationPlaces {
     /// The name that the caller gives its conversation, if it does: a session in `metadata.user_id`, `prompt_cache_key`, or
     /// `session_id`. Whatever is no text is no name.
     fn name<'a>(&self, body: &'a [u8]) -> Option<Cow<'a, str>> {
-        let read = |place: &Range<usize>| text(part(body, place)?);
-        self.session_of_user(body)
+        let read = |place| text_at(body, place);
+        let session = self.user_id(body).as_deref().and_then(session_in);
+        session
+            .map(Cow::Owned)
             .or_else(|| read(&self.cache_key))
             .or_else(|| read(&self.session))
     }
 
-    fn session_of_user<'a>(&self, body: &'a [u8]) -> Option<Cow<'a, str>> {
+    /// What `metadata.user_id` says.
+    pub(crate) fn user_id(&self, body: &[u8]) -> Option<String> {
         if self.metadata.len() > LONGEST_METADATA {
             return None;
         }
         let metadata = JsonNode::parse(part(body, &self.metadata)?.as_bytes()).ok()?;
-        session_in(&metadata.get("user_id").plain()?).map(Cow::Owned)
+        let said = metadata.get("user_id").plain()?.into_owned();
+        (!said.is_empty()).then_some(said)
     }
 
     /// The most bytes that its parts have.
@@ -130,9 +138,9 @@ fn part<'a>(body: &'a [u8], place: &Range<usize>) -> Option<&'a str> {
     std::str::from_utf8(said).ok()
 }
 
-/// What a JSON string says; `None` for any other value and an empty one.
-fn text(value: &str) -> Option<Cow<'_, str>> {
-    let inner = value.strip_prefix('"')?.strip_suffix('"')?;
+/// What a JSON string there says; `None` for any other value and an empty one.
+pub(crate) fn text_at<'a>(body: &'a [u8], place: &Range<usize>) -> Option<Cow<'a, str>> {
+    let inner = part(body, place)?.strip_prefix('"')?.strip_suffix('"')?;
     (!inner.is_empty()).then(|| unescape(inner))
 }
 

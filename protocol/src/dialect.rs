@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::class::{self, Classes};
 use crate::class_fields;
+use crate::end_user;
 use crate::fit::{self, FamilyFit};
 use crate::json::{self, Edit};
 use crate::patch;
@@ -163,6 +164,7 @@ impl Protocol {
         let mut changes = patch::common(body, seen, edits);
         (self.changes)(body, seen, edits, &mut changes);
         changes.extend(class_fields::pins(self.names.classes, seen, edits));
+        changes.extend(end_user::changes(body, seen, edits));
         fit::fit(&self.fit, body, seen, edits, &mut changes);
         changes
     }

@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 
 use crate::class::{ClassPlace, Classes};
 use crate::conversation::ConversationPlaces;
+use crate::end_user::SentCustomer;
 use crate::hints;
 use crate::json::Cursor;
 use crate::sample::TextSample;
@@ -204,6 +205,8 @@ pub struct Edits<'a> {
     pub translated: bool,
     /// Fields of classes that are written where the request leaves the choice to the provider's account.
     pub pin: &'a [&'static str],
+    /// The id of the customer, if the target is sent one.
+    pub customer: Option<SentCustomer<'a>>,
 }
 
 /// The changes for a target that takes everything.
@@ -216,6 +219,7 @@ impl Default for Edits<'_> {
             fit: TargetFit::anything(),
             translated: false,
             pin: &[],
+            customer: None,
         }
     }
 }

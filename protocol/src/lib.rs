@@ -22,6 +22,7 @@ mod class_fields;
 mod content;
 mod conversation;
 mod dialect;
+mod end_user;
 pub mod error;
 mod facts;
 mod fields;
@@ -72,6 +73,7 @@ pub use calls::{CallDialect, CallKind, WirePath};
 pub use class::{ClassPlace, Classes, RequestRegion, SaidClasses, ServiceTier};
 pub use conversation::ConversationPlaces;
 pub use dialect::Protocol;
+pub use end_user::{END_USER_FIELDS, EndUserEcho, SentCustomer};
 pub use fit::Fitted;
 pub use inspect::{
     Content, Document, Edits, ImageDetail, Inspection, MemberFate, Picture, ToldThinking,

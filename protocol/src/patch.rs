@@ -104,12 +104,7 @@ pub(crate) fn store<'a>(at: &Range<usize>) -> Edit<'a> {
 }
 
 /// Sets one option inside an object; `at` is the object or a `null`.
-pub(crate) fn option<'a>(
-    body: &[u8],
-    at: &Range<usize>,
-    name: &str,
-    value: &'static str,
-) -> Vec<Edit<'a>> {
+pub(crate) fn option<'a>(body: &[u8], at: &Range<usize>, name: &str, value: &str) -> Vec<Edit<'a>> {
     let object = body.get(at.clone()).unwrap_or_default();
     match values_of(object, name) {
         None => vec![Edit::replace(
@@ -121,7 +116,7 @@ pub(crate) fn option<'a>(
                 .into_iter()
                 .map(|value| at.start + value.start..at.start + value.end);
             places
-                .map(|place| Edit::replace(place, value.as_bytes()))
+                .map(|place| Edit::replace(place, value.to_owned().into_bytes()))
                 .collect()
         }
         Some((_, empty)) => {

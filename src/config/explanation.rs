@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 use super::{Endpoint, Library, LimitBinds, Preset, Provider};
 
 /// What a kind says of its service that no key of a provider can.
-const FACTS: [&str; 8] = [
+const FACTS: [&str; 9] = [
     "leave_out",
     "turn_members",
     "signed_calls",
@@ -18,6 +18,7 @@ const FACTS: [&str; 8] = [
     "takes_reasoning",
     "told_cost",
     "bills_writes",
+    "customer_id_in",
 ];
 
 /// A setting as it holds.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-use farebox_protocol::{AuthStyle, ChatLimit, CostField, WirePath};
+use farebox_protocol::{AuthStyle, ChatLimit, CostField, END_USER_FIELDS, WirePath};
 use farebox_toml::KEYS;
 use serde::{Deserialize, Serialize};
 
@@ -81,6 +81,9 @@ pub struct Preset {
     /// Fields of classes that are pinned to the standard, because its accounts can be set to something else.
     #[serde(default)]
     pin: BTreeMap<String, String>,
+    /// The fields in which it wants to be told for whom a request is, by its paths.
+    #[serde(default)]
+    customer_id_in: BTreeMap<String, String>,
     /// The member of a usage in which it tells what an answer costs; `None` if it tells none.
     told_cost: Option<SourcedFact<String>>,
     /// It bills cache writes above input.
@@ -130,6 +133,17 @@ impl Preset {
     pub fn pin(&self) -> Vec<&'static str> {
         let is_pinned = |field: &&str| self.pin.contains_key(*field);
         KEYS.pin.names().filter(is_pinned).collect()
+    }
+
+    /// Where it is sent an id of each customer, if the operator has that.
+    pub fn customer_id_in(&self) -> Vec<(WirePath, &'static str)> {
+        let field = |path: WirePath| {
+            let said = self.customer_id_in.get(path.name())?;
+            END_USER_FIELDS.into_iter().find(|field| field == said)
+        };
+        WirePath::all()
+            .filter_map(|path| Some((path, field(path)?)))
+            .collect()
     }
 
     /// Whether somebody else runs it.
@@ -230,6 +244,9 @@ impl Preset {
         // A service with an address for each customer, or on a machine of the operator's.
         if self.key.is_none() || self.base_url.contains("RESOURCE") {
             let _ = writeln!(text, "base_url = \"{}\"", self.base_url);
+        }
+        if !self.customer_id_in.is_empty() {
+            text.push_str("customer_id = \"hashed\"   # tells customers apart there, without their names: one may be banned instead of you\n");
         }
         if let Some(key) = &self.key {
             // On a separate line: a report about the key shows its line, and hides comments that mention secrets.

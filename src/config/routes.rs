@@ -315,6 +315,8 @@ pub struct ProviderFields {
     pub drop: Vec<String>,
     /// Fields of classes that are pinned to the standard.
     pub pin: Vec<&'static str>,
+    /// Where it is sent an id of each customer; nowhere unless its table says so.
+    pub customer_id: Vec<(WirePath, &'static str)>,
 }
 
 /// Whether requests to a provider go through an HTTP proxy.

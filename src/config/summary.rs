@@ -320,6 +320,9 @@ fn provider_outline(provider: &Provider) -> ProviderSummary {
     ] {
         settings.extend(names.iter().map(|name| format!(", {does} {name}")));
     }
+    for (path, field) in &provider.fields.customer_id {
+        settings.push_str(&format!(", {path} names customers in {field}"));
+    }
     for field in &provider.fields.pin {
         settings.push_str(&format!(", pins {field}"));
     }

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use farebox_door::byte_room::ByteShare;
 use farebox_protocol::translate::{self, Abilities, Losses, Memo};
-use farebox_protocol::{BadRequest, Edits, Family, Inspection};
+use farebox_protocol::{BadRequest, Edits, Family, Inspection, SentCustomer};
 
 use super::translation::Translation;
 use super::{Failure, Request, capabilities, classes, documents, prompt};
@@ -259,7 +259,7 @@ impl RequestBodies {
         (target, family): (&Target, Family),
         (ask, terms): (&Ask, &Terms),
         model: &Model,
-        pin: &[&'static str],
+        (pin, customer): (&[&'static str], Option<SentCustomer<'_>>),
     ) -> Option<Prepared> {
         let form = self.find_mut(target, family, model)?;
         form.fit_limit(ask, terms, model);
@@ -271,6 +271,7 @@ impl RequestBodies {
             fit: &target.fit,
             translated: true,
             pin,
+            customer,
         };
         let body = family.protocol().patch(&form.body, &form.seen, &edits);
         let mut headers = Vec::new();

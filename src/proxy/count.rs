@@ -10,7 +10,8 @@ use tokio::time::timeout;
 
 use super::conversation::ConversationOf;
 use super::prepare::{resolve, unreadable};
-use super::{Failure, Proxy, RefusedFacts, capabilities, documents, holder, sending};
+use super::sending::{self, CustomerName};
+use super::{Failure, Proxy, RefusedFacts, capabilities, documents, holder};
 use crate::clock;
 use crate::config::{Model, Target};
 use crate::metering::estimate;
@@ -70,15 +71,14 @@ pub async fn tokens(
             capabilities::carries(target, &seen.content) && family.protocol().count_path.is_some()
         };
         let places = proxy.upstreams.order(&call, conversation, carries);
+        let name = CustomerName::of(proxy, (key.customer.id, &body, &seen));
         let mut prepare = |target: &Target, family: Family| {
             if family != call.family {
                 return foreign((call.family, &original), target, family, &model);
             }
-            let edits = sending::edits(target, family, &seen);
             Some(Prepared {
-                body: family.protocol().count_body(&body, &seen, &edits)?,
                 headers: headers.clone(),
-                ..Prepared::default()
+                ..direct((&body, &seen), &name, target, family)?
             })
         };
         if let Ok(Ok(answer)) = timeout(
@@ -145,6 +145,25 @@ async fn inspect(
         }
     });
     Ok(reading.await?)
+}
+
+/// The request in its own family for counting, which needs no id of the customer; but no end user's own name goes there either.
+fn direct(
+    (body, seen): (&Bytes, &Inspection),
+    name: &CustomerName,
+    target: &Target,
+    family: Family,
+) -> Option<Prepared> {
+    let field = target.fit.customer_field(family.into());
+    let field = field.filter(|_| name.own.is_some());
+    let edits = Edits {
+        customer: field.map(|field| name.sent_in(field)),
+        ..sending::edits(target, family, seen)
+    };
+    Some(Prepared {
+        body: family.protocol().count_body(body, seen, &edits)?,
+        ..Prepared::default()
+    })
 }
 
 /// The request in another family for counting; `None` when that family cannot count it.

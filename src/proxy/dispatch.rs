@@ -122,6 +122,7 @@ fn begun(
         let edits = sending::edits(target, answer.family, seen);
         let fitted = answer.family.protocol().fitted(body, seen, &edits);
         note_fit(&mut admitted, &fitted);
+        admitted.outcome.echo = sent.echo().map(Box::new);
         if let Some(unsealed) = unsealed {
             admitted.outcome.lost.merge(&unsealed.losses);
         }

@@ -15,11 +15,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use farebox_ledger::{
     Amount, Bill, BillFacts, EndReason, EndedHold, Evidence, Hold, SharedLedger, Timestamp, Usage,
 };
 use farebox_protocol::translate::Losses;
-use farebox_protocol::{Additions, Classes, FrameMarks, Inspection};
+use farebox_protocol::{Additions, Classes, EndUserEcho, FrameMarks, Inspection};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -155,6 +156,8 @@ pub(super) struct AnswerOutcome {
     pub(super) attempts: Vec<Attempt>,
     /// What the customer was told instead of an answer.
     pub(super) told: Option<Box<Told>>,
+    /// Restores the customer's own end user in an answer of its own family.
+    pub(super) echo: Option<Box<EndUserEcho>>,
     /// What was removed from the request for the answering target.
     pub(super) removed: String,
     /// What the translation for that target lost; once the answer has ended, also what was lost on the way back.
@@ -162,6 +165,11 @@ pub(super) struct AnswerOutcome {
 }
 
 impl AnswerOutcome {
+    /// Bytes of an answer with the customer's own end user in them.
+    pub(super) fn restored(&self, bytes: Bytes) -> Bytes {
+        EndUserEcho::restored(self.echo.as_deref(), bytes)
+    }
+
     /// Notes members that were removed from the answer. A provider can invent as many as it likes.
     pub(super) fn removed_members(&mut self, marks: &FrameMarks, bytes: &[u8]) {
         for name in marks.strange_names(bytes) {

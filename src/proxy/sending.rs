@@ -3,13 +3,14 @@
 //! The hold was opened for the target that is asked first. Before another one is tried it moves, so that it covers what that one may bill
 //! and what the failed ones may bill already. A target for which there is no room is passed over.
 
+use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use farebox_door::byte_room::ByteShare;
-use farebox_ledger::{Amount, Hold, HoldWay};
+use farebox_ledger::{Amount, CustomerId, Hold, HoldWay};
 use farebox_protocol::translate::{self, Losses};
-use farebox_protocol::{Edits, Family, Inspection};
+use farebox_protocol::{Edits, EndUserEcho, Family, Inspection, SentCustomer, WirePath};
 
 use super::bodies::RequestBodies;
 use super::money::{self, Reckoned};
@@ -51,6 +52,15 @@ pub(super) struct SentTerms {
     pub(super) short: Option<Box<Failure>>,
     /// Made once a target has rejected a seal.
     unsealed: Option<Option<UnsealedRequest>>,
+    /// Made once a target is sent it.
+    customer: Option<CustomerName>,
+}
+
+/// How targets know for whom a request is.
+pub(super) struct CustomerName {
+    id: String,
+    /// The end user that the request itself names.
+    pub(super) own: Option<String>,
 }
 
 impl SentTerms {
@@ -63,7 +73,14 @@ impl SentTerms {
             spent: Amount::ZERO,
             short: None,
             unsealed: None,
+            customer: None,
         }
+    }
+
+    /// Writes into an answer what the customer itself had named, if targets were sent an id instead.
+    pub(super) fn echo(&self) -> Option<EndUserEcho> {
+        let name = self.customer.as_ref()?;
+        Some(EndUserEcho::new(&name.id, name.own.as_deref()))
     }
 
     /// The request without seals, if one was rejected.
@@ -112,11 +129,22 @@ impl SentRequest<'_> {
         let (ask, terms) = self.held((target, family), failed).await?;
         self.sent.of.push((target.name(), (ask, terms)));
         let pin = pins(self, target, self.refusals.pin.get().is_some());
+        let path = match family == caller {
+            true => self.request.path(),
+            false => WirePath::Family(family),
+        };
+        let customer = target.fit.customer_field(path).map(|field| {
+            let of = (self.request.customer, &self.request.body, self.seen);
+            let named = || CustomerName::of(self.proxy, of);
+            let name = self.sent.customer.get_or_insert_with(named);
+            name.sent_in(field)
+        });
         if family != caller {
             let terms = (&ask, &terms);
+            let edits = (pin, customer);
             return self
                 .bodies
-                .prepare((target, family), terms, self.model, pin);
+                .prepare((target, family), terms, self.model, edits);
         }
         if self.refusals.seal.load(Ordering::Relaxed) {
             // Found once, for this target and all after it.
@@ -124,10 +152,11 @@ impl SentRequest<'_> {
             let unsealed = &mut self.sent.unsealed;
             let unsealed = unsealed.get_or_insert_with(|| UnsealedRequest::of(request));
             let UnsealedRequest { body, seen, .. } = unsealed.as_ref()?;
-            return Some(direct(self.request, (body, seen), &terms, (target, pin)));
+            let edits = (target, pin, customer);
+            return Some(direct(self.request, (body, seen), &terms, edits));
         }
         let own = (&self.request.body, self.seen);
-        Some(direct(self.request, own, &terms, (target, pin)))
+        Some(direct(self.request, own, &terms, (target, pin, customer)))
     }
 
     /// Holds what this target may bill, beside what those before it may.
@@ -186,6 +215,26 @@ impl SentRequest<'_> {
     }
 }
 
+impl CustomerName {
+    pub(super) fn of(
+        proxy: &Proxy,
+        (customer, body, seen): (CustomerId, &Bytes, &Inspection),
+    ) -> Self {
+        let own = seen.places.conversation.end_user(body);
+        Self {
+            id: proxy.ledger.vendor_ids().id(customer, own.as_deref()),
+            own: own.map(Cow::into_owned),
+        }
+    }
+
+    pub(super) fn sent_in<'a>(&'a self, field: &'a str) -> SentCustomer<'a> {
+        SentCustomer {
+            field,
+            id: &self.id,
+        }
+    }
+}
+
 /// The fields that are pinned for a target, unless one of its pins was refused in this request, or too often before.
 fn pins<'t>(sending: &SentRequest<'_>, target: &'t Target, refused: bool) -> &'t [&'static str] {
     let (pin, pins) = (&target.fit.pin, &sending.proxy.pins);
@@ -202,7 +251,7 @@ fn direct(
     request: &Request,
     (body, seen): (&Bytes, &Inspection),
     terms: &Terms,
-    (target, pin): (&Target, &[&'static str]),
+    (target, pin, customer): (&Target, &[&'static str], Option<SentCustomer<'_>>),
 ) -> Prepared {
     let protocol = request.family.protocol();
     // A budget changes the body's length, so the places to splice are found anew.
@@ -218,6 +267,7 @@ fn direct(
     let edits = Edits {
         limit: terms.written,
         pin,
+        customer,
         ..edits(target, request.family, seen)
     };
     let mut headers = request.headers.clone();

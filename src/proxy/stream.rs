@@ -10,7 +10,7 @@ mod watch;
 use std::time::Duration;
 
 use bytes::Bytes;
-use farebox_protocol::{AnswerReader, Family, Frame, FrameFacts, StopReason};
+use farebox_protocol::{AnswerReader, EndUserEcho, Family, Frame, FrameFacts, StopReason};
 use tokio::time::Instant;
 
 use super::breakage::{StreamFault, last_words};
@@ -199,6 +199,8 @@ impl StreamRelay {
         }
         self.keeps_text |= !self.phase.is_passing() && facts.shown.bytes() > 0;
         let shown = self.outlet.frame(frame, facts, &mut self.phase);
+        let outcome = &self.admitted.outcome;
+        let shown = shown.map(|shown| shown.map(|bytes| outcome.restored(bytes)));
         shown.map_err(|BrokenAnswer| {
             self.frames.blame("frames that do not form an answer");
             self.broke("frames that do not form an answer");
@@ -389,6 +391,7 @@ impl StreamRelay {
         };
         let last = LastFrames::of(&admitted, reader, outlet, phase, fault, words);
         let recipient = Recipient::of(&admitted);
+        let echo = admitted.outcome.echo.take();
         let settled = admitted.settle(&end).await;
         if let Some(folded) = folded {
             let answer = failure.map_or_else(|| Ok(last.whole(&end, &settled)), Err);
@@ -398,6 +401,7 @@ impl StreamRelay {
         let Some(customer) = customer else { return };
         // Paid for by now: a customer who leaves here misses the end, and the charge stays.
         for bytes in last.frames(&end, &settled) {
+            let bytes = EndUserEcho::restored(echo.as_deref(), bytes);
             recipient.gets(&bytes);
             if !deliver(&customer, bytes).await {
                 return;

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use farebox_ledger::EndReason;
-use farebox_protocol::{AnswerFacts, CallKind, Family, UsageWish, json, translate};
+use farebox_protocol::{AnswerFacts, CallKind, EndUserEcho, Family, UsageWish, json, translate};
 
 use super::end::End;
 use super::items::Recipient;
@@ -112,6 +112,7 @@ impl WholeRelay {
         if let Some((translation, answer)) = &translated {
             admitted.outcome.lost.merge(&translation.losses(answer));
         }
+        let echo = admitted.outcome.echo.take();
         let settled = admitted.settle(&end).await;
         let cost = shows_cost.then(|| settled.charge());
         let counted = !settled.ours && facts.marks.usage_end.is_some();
@@ -136,6 +137,7 @@ impl WholeRelay {
                 translation.write(&answer, &reported(settled.usage), wish)
             }
         };
+        let body = EndUserEcho::restored(echo.as_deref(), body);
         headers.extend(paid_headers(&settled));
         recipient.gets(&body);
         // A large answer keeps its memory reservation until the customer has read it. A customer who has left is charged anyway: the

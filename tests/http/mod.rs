@@ -8,6 +8,7 @@ mod blame;
 mod chat;
 mod cors;
 mod crossing;
+mod customer_ids;
 mod cut_here;
 mod failover;
 mod fit;

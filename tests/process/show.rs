@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::bad_days::Place;
 use crate::support::process::{client, document_at, farebox, text_at};
-use crate::support::talking;
 use crate::support::upstream::{Gate, Reply, ScriptedUpstream, Speech};
+use crate::support::{routes, talking};
 
 /// Sends a body: the request's id, the status, and the answer.
 async fn send(place: &Place, body: &Value) -> (String, u16, Value) {
@@ -259,4 +259,34 @@ async fn fields_that_are_refused_or_taken_out_are_counted_by_name() {
         log.contains("code=\"unknown_parameter\"") && log.contains("field=\"brand_new_field\""),
         "{log}"
     );
+}
+
+/// What a vendor complains of names the id that it was sent.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_customer_is_found_by_the_id_that_a_vendor_knows_also_once_it_is_erased() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let hashed = "private_urls = true\ncustomer_id = \"hashed\"";
+    let files = routes(&upstream.base_url()).replace("private_urls = true", hashed);
+    let place = Place::of(&files);
+    let customer = place.keys[0].0.replace("k_", "c_");
+    let set = |arguments: &[&str]| {
+        let done = farebox(place.folder.path(), arguments).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+    };
+    set(&["customers", "set", &customer, "--name", "Zoë"]);
+    assert_eq!(send(&place, &ask(&json!({ "user": "u" }))).await.1, 200);
+    let body = upstream.requests().pop().unwrap().json();
+    let id = body["user"].as_str().unwrap();
+    let (first, capitals) = (&id[..16], id.to_ascii_uppercase());
+    for spelt in [id, first, &id[..20], &capitals] {
+        says(&place, spelt, &[&customer, "Zoë"]);
+    }
+    for wrong in ["0123456789abcdef", &first[1..], &first[..15]] {
+        let (found, text) = shown(&place, &[wrong], None);
+        assert!(!found && text.contains("nothing in the ledger"), "{text}");
+    }
+    set(&["customers", "erase", &customer]);
+    says(&place, id, &[&customer]);
+    let (_, text) = shown(&place, &[id], None);
+    assert!(!text.contains("Zoë"), "{text}");
 }

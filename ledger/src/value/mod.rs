@@ -22,4 +22,5 @@ pub mod text;
 pub mod tries;
 pub(crate) mod usage;
 pub(crate) mod utc_day;
+pub(crate) mod vendor_id;
 pub(crate) mod webhook;

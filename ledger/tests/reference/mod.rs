@@ -42,7 +42,7 @@ use crate::{
     ListedCustomer, Lot, LotId, MarginQuery, Margins, OpenHold, OperationId, OwnCost, Payment,
     PersonalData, PlanWindow, PublishedSlug, Scope, SecretHash, Session, SlugHour, SlugUse,
     Subscription, SubscriptionId, Taught, Timestamp, Token, TokenDay, TokenId, Totals, UsageRow,
-    UtcDay, VerifyReport, WebhookId, WholeRows, WholeTable, WindowId,
+    UtcDay, VendorIds, VerifyReport, WebhookId, WholeRows, WholeTable, WindowId,
 };
 
 /// A ledger in memory.
@@ -343,6 +343,10 @@ impl Ledger for MemoryLedger {
         let _ = self
             .state()
             .apply(&Operation::Resolve(crate::ResolveHold(finish)));
+    }
+
+    fn vendor_ids(&self) -> VendorIds {
+        VendorIds::of_ledger([0; 16])
     }
 
     async fn open_holds(

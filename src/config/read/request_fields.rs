@@ -1,7 +1,7 @@
-//! Reads what a provider's table says about the fields of requests: `pass`, `drop` and `pin`. Warns where a drop changes what a
-//! customer gets or pays.
+//! Reads what a provider's table says about the fields of requests: `pass`, `drop`, `pin` and `customer_id`. Warns where a drop changes
+//! what a customer gets or pays.
 
-use farebox_protocol::{Family, translate};
+use farebox_protocol::{CallKind, Family, WirePath, translate};
 use farebox_toml::{Code, Entry, Fields, KEYS, Placed, Report, shorten};
 
 use crate::config::{Preset, ProviderFields};
@@ -10,7 +10,17 @@ use crate::config::{Preset, ProviderFields};
 const NEEDED: &[&str] = &["model", "messages", "input", "stream"];
 const LONGEST: usize = 100;
 
-/// Reads all three; the preset's where the file has nothing. `families`: those that the provider speaks, if they are known.
+/// The words for `customer_id`.
+const CUSTOMER_IDS: [(&str, bool); 2] = [("none", false), ("hashed", true)];
+/// Where a service that nobody knows may read for whom a request is: the fields of its families that are known the longest.
+const COMMON: [(WirePath, &str); 4] = [
+    (WirePath::Family(Family::Chat), "user"),
+    (WirePath::Family(Family::Responses), "user"),
+    (WirePath::Family(Family::Messages), "metadata.user_id"),
+    (WirePath::Call(CallKind::Embeddings), "user"),
+];
+
+/// Reads all four; the preset's where the file has nothing. `families`: those that the provider speaks, if they are known.
 pub(super) fn read_request_fields(
     fields: &Fields<'_, '_>,
     report: &mut Report<'_>,
@@ -22,11 +32,41 @@ pub(super) fn read_request_fields(
         read_drop(value, report, families.unwrap_or_default())
     });
     let pin = fields.given(report, "pin", read_pin);
+    let customer_id = fields.given(report, "customer_id", |value, report| {
+        read_customer_id(value, report, &fields.what, preset)
+    });
     Some(ProviderFields {
         pass: pass?.unwrap_or_else(|| preset.map(|preset| preset.pass.clone()).unwrap_or_default()),
         drop: drop?.unwrap_or_default(),
         pin: pin?.unwrap_or_else(|| preset.map(Preset::pin).unwrap_or_default()),
+        customer_id: customer_id?.unwrap_or_default(),
     })
+}
+
+/// Reads `customer_id = "hashed"`: the field of each path in which the service is sent an id of the customer.
+fn read_customer_id(
+    value: Entry<'_, '_>,
+    report: &mut Report<'_>,
+    what: &str,
+    preset: Option<&Preset>,
+) -> Option<Vec<(WirePath, &'static str)>> {
+    if !value.word(report, &CUSTOMER_IDS)? {
+        return Some(Vec::new());
+    }
+    let fields = preset.map_or_else(|| COMMON.to_vec(), Preset::customer_id_in);
+    if fields.is_empty() {
+        report
+            .add(
+                Code::Contradiction,
+                value.span(),
+                format!("{what} has no field for an id of a customer"),
+            )
+            .help(
+                "leave `customer_id` out: this service is not known to read for whom a request is",
+            );
+        return None;
+    }
+    Some(fields)
 }
 
 /// Reads `pin = { service_tier = "default" }`: the fields of classes in which a provider's account must not decide. Each family writes

@@ -65,15 +65,15 @@ use crate::store::Store;
 use crate::store::address::Database;
 use crate::store::bill_file::{Left, Unsettled};
 use crate::table::list::UNAPPLIED;
-use crate::value::clock;
+use crate::value::clock::{self, now};
 use crate::{
     Addressees, Amount, AuditRecord, Cause, Customer, CustomerBy, CustomerId, CustomerQuery,
     EntryQuery, FilesAct, Finish, Gateway, GrantQuery, GrantRecord, HouseAct, JournalEntry, Key,
     KeyId, KeyQuery, Ledger, LedgerError, LedgerTrouble, MarginQuery, Margins, OpenHold, OpenMode,
     Opening, OperationId, OwnCost, Payment, PersonalData, ProbeLease, PublishedSlug, ResolveHold,
     Scope, SecretHash, Server, SlugHour, SlugUse, Subscription, SubscriptionId, Taught, Timestamp,
-    Token, TokenDay, Totals, UsageRow, UtcDay, VerifyReport, WholeRows, WholeTable, WriterStats,
-    lock,
+    Token, TokenDay, Totals, UsageRow, UtcDay, VendorIds, VerifyReport, WholeRows, WholeTable,
+    WriterStats, lock,
 };
 pub use confirmations::AcceptedLoss;
 use connector::Connector;
@@ -82,7 +82,6 @@ use facts::ServerPurpose;
 use kept_totals::KeptTotals;
 use key_reads::KeyReads;
 use readers::Readers;
-use start::Started;
 use state::Shared;
 
 /// Requests for more entries than this run without a time limit, on their own connection.
@@ -97,6 +96,7 @@ pub struct PostgresLedger {
     writer: Option<Arc<Shared>>,
     thread: Mutex<Option<Thread>>,
     totals: Option<KeptTotals>,
+    vendor_ids: VendorIds,
 }
 
 impl std::fmt::Debug for PostgresLedger {
@@ -155,16 +155,17 @@ impl PostgresLedger {
             })?;
         let stopped = |_| LedgerError::unavailable("the ledger's thread stopped".to_owned());
         let made = starting.await.map_err(stopped)?;
-        let Started { readers, writer } = made.map_err(|error| error.at(&place))?;
+        let made = made.map_err(|error| error.at(&place))?;
         let totals = (mode == OpenMode::Serve).then(KeptTotals::default);
         Ok(Self {
             place,
             connector,
-            readers,
+            readers: made.readers,
             key_reads: Arc::default(),
-            writer,
+            writer: made.writer,
             thread: Mutex::new(Some(Thread { quit, handle })),
             totals,
+            vendor_ids: VendorIds::of_ledger(made.ledger),
         })
     }
 
@@ -185,11 +186,6 @@ impl PostgresLedger {
             (None, epoch) => Ok(epoch),
         }
     }
-}
-
-/// The machine's clock, for what the store itself records: when the ledger was created, when recovery ended a hold.
-fn now() -> Timestamp {
-    crate::value::clock::now()
 }
 
 impl Drop for PostgresLedger {
@@ -368,6 +364,10 @@ impl Ledger for PostgresLedger {
 
     fn node(&self) -> Option<&str> {
         self.writer.as_ref().map(|writer| writer.name.as_str())
+    }
+
+    fn vendor_ids(&self) -> VendorIds {
+        self.vendor_ids
     }
 
     fn lapsed(&self) -> bool {

@@ -20,6 +20,8 @@ use crate::{LedgerError, OpenMode, Opening};
 pub(super) struct Started {
     pub(super) readers: Arc<Readers>,
     pub(super) writer: Option<Arc<Shared>>,
+    /// Its identity.
+    pub(super) ledger: [u8; 16],
 }
 
 /// The runtime of the thread. `crowded` says whether several requests run here.
@@ -83,6 +85,7 @@ pub(super) async fn start(
         return Ok(Started {
             readers,
             writer: None,
+            ledger,
         });
     }
     tokio::spawn(
@@ -103,5 +106,6 @@ pub(super) async fn start(
     Ok(Started {
         readers,
         writer: Some(shared),
+        ledger,
     })
 }

@@ -89,7 +89,8 @@ use crate::{
     KeyQuery, Ledger, LedgerError, LedgerTrouble, MarginQuery, Margins, OpenHold, OpenMode,
     Operation, OperationId, Outcome, OwnCost, Payment, PersonalData, PublishedSlug, Scope,
     SecretHash, SlugHour, SlugUse, Subscription, SubscriptionId, Taught, Timestamp, Token,
-    TokenDay, Totals, UsageRow, UtcDay, VerifyReport, WholeRows, WholeTable, WriterStats,
+    TokenDay, Totals, UsageRow, UtcDay, VendorIds, VerifyReport, WholeRows, WholeTable,
+    WriterStats,
 };
 use ends::EndedKeys;
 use file_id::FileId;
@@ -263,9 +264,7 @@ impl SqliteLedger {
         }
         match &self.current()?.writer {
             Some(writer) => writer.submit(work).await,
-            None => Err(LedgerError::unavailable(
-                "it was opened read-only".to_owned(),
-            )),
+            None => Err(LedgerError::unavailable("it was opened read-only")),
         }
     }
 }
@@ -387,10 +386,12 @@ impl Ledger for SqliteLedger {
     }
 
     fn stopped(&self) -> bool {
-        self.opened()
-            .writer
-            .as_ref()
-            .is_none_or(WriterHandle::stopped)
+        let opened = self.opened();
+        (opened.writer.as_ref()).is_none_or(WriterHandle::stopped)
+    }
+
+    fn vendor_ids(&self) -> VendorIds {
+        VendorIds::of_ledger(self.opened().location.ledger)
     }
 
     async fn open_holds(
