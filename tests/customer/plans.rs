@@ -250,7 +250,7 @@ async fn a_change_at_once_has_its_lines_among_the_payments() {
     let rows: Vec<&str> = page.split("<tr").collect();
     for (line, sum) in lines.into_iter().zip(["20.00", "-25.00"]) {
         let of_it = |row: &&str| row.contains(line) && row.contains(&format!("{sum}</span>"));
-        assert!(rows.iter().any(|row| of_it(row)), "{line} {sum}: {page}");
+        assert!(rows.iter().any(of_it), "{line} {sum}: {page}");
     }
 }
 

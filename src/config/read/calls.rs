@@ -48,13 +48,13 @@ pub(super) fn read_call_price(
     let per_request = fields.given(report, "per_request", |value, report| {
         read_amount(value, report, PriceUnit::One)
     });
-    let mut tokens = |value: Entry<'_, '_>, report: &mut Report<'_>| {
+    let tokens = |value: Entry<'_, '_>, report: &mut Report<'_>| {
         read_amount(value, report, PriceUnit::MillionTokens)
     };
     let input = match per_request {
         Some(Some(_)) => fields.given(report, "input", tokens),
         _ => fields
-            .required(report, "input", "input = \"0.02\"", &mut tokens)
+            .required(report, "input", "input = \"0.02\"", tokens)
             .map(Some),
     };
     let (input, per_request) = (input?, per_request?);
