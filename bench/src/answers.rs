@@ -7,20 +7,23 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 
-/// A wire family.
+/// A wire family, or the call beside them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BenchFamily {
     Chat,
     Messages,
+    Embeddings,
 }
 
 impl BenchFamily {
-    pub(crate) const ALL: [Self; 2] = [Self::Chat, Self::Messages];
+    pub(crate) const ALL: [Self; 3] = [Self::Chat, Self::Messages, Self::Embeddings];
+    pub(crate) const CONVERSATIONS: [Self; 2] = [Self::Chat, Self::Messages];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Chat => "chat",
             Self::Messages => "messages",
+            Self::Embeddings => "embeddings",
         }
     }
 
@@ -29,11 +32,43 @@ impl BenchFamily {
         match self {
             Self::Chat => "/v1/chat/completions",
             Self::Messages => "/v1/messages",
+            Self::Embeddings => "/v1/embeddings",
         }
+    }
+
+    /// The name customers ask for.
+    pub(crate) const fn slug(self) -> &'static str {
+        match self {
+            Self::Chat | Self::Messages => SLUG,
+            Self::Embeddings => "bench-vectors-2",
+        }
+    }
+
+    /// The name the upstream knows. A gateway that renames models has to put back the slug.
+    pub(crate) const fn upstream_model(self) -> &'static str {
+        match self {
+            Self::Chat | Self::Messages => UPSTREAM_MODEL,
+            Self::Embeddings => "bench-vectors-2-20250929",
+        }
+    }
+
+    /// What one answer costs, in picodollars: a millionth of a dollar's millionth is one.
+    pub(crate) const fn cost(self) -> i64 {
+        match self {
+            Self::Chat | Self::Messages => COST,
+            Self::Embeddings => (BATCH_INPUT * 1_234_567) as i64,
+        }
+    }
+
+    /// A usage as it stands in an answer under this model's name: on `/v1` Farebox, which puts back the slug, adds the charge.
+    fn usage(self, mut usage: serde_json::Value, model: &str) -> serde_json::Value {
+        if self != Self::Messages && model == self.slug() {
+            usage["cost"] = json!(self.cost() as f64 / 1e12);
+        }
+        usage
     }
 }
 
-/// The name customers ask for, and the name the upstream knows. A gateway that renames models has to put back the first.
 pub(crate) const SLUG: &str = "bench-model-2";
 pub(crate) const UPSTREAM_MODEL: &str = "bench-model-2-20250929";
 
@@ -41,15 +76,17 @@ pub(crate) const UPSTREAM_MODEL: &str = "bench-model-2-20250929";
 const FRESH_INPUT: u64 = 211;
 const CACHED_INPUT: u64 = 48;
 const OUTPUT: u64 = 37;
+/// Tokens of a batch of texts, how many there are, and how large a vector is: 1,536 numbers in base64.
+const BATCH_INPUT: u64 = 2_000_000;
+pub(crate) const TEXTS: usize = 2_048;
+const VECTOR: usize = 8_192;
 pub(crate) const PRICES: [(&str, &str); 3] = [
     ("input", "1.234567"),
     ("cache_read", "0.123457"),
     ("output", "9.876543"),
 ];
 
-/// What one answer costs, in picodollars: a millionth of a dollar's millionth is one.
-pub(crate) const COST: i64 =
-    (FRESH_INPUT * 1_234_567 + CACHED_INPUT * 123_457 + OUTPUT * 9_876_543) as i64;
+const COST: i64 = (FRESH_INPUT * 1_234_567 + CACHED_INPUT * 123_457 + OUTPUT * 9_876_543) as i64;
 
 /// Digits of a time stamp, in microseconds.
 pub(crate) const STAMP: usize = 16;
@@ -95,13 +132,14 @@ impl CannedAnswer {
                 "id": "chatcmpl-BenchBenchBenchBenchBench01", "object": "chat.completion", "created": 1_790_000_000, "model": model,
                 "choices": [{"index": 0, "message": {"role": "assistant", "content": text, "refusal": null, "annotations": []},
                              "logprobs": null, "finish_reason": "stop"}],
-                "usage": chat_usage(), "service_tier": "default", "system_fingerprint": "fp_0123456789",
+                "usage": family.usage(chat_usage(), model), "service_tier": "default", "system_fingerprint": "fp_0123456789",
             }),
             BenchFamily::Messages => json!({
                 "id": "msg_01BenchBenchBenchBench", "type": "message", "role": "assistant", "model": model,
                 "content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "stop_sequence": null,
                 "usage": messages_usage(OUTPUT),
             }),
+            BenchFamily::Embeddings => vectors(model),
         };
         Self {
             parts: vec![(body.to_string().into_bytes(), None)],
@@ -111,7 +149,7 @@ impl CannedAnswer {
     /// A streamed answer with `chunks` chunks that carry a stamp.
     pub(crate) fn stream(family: BenchFamily, model: &str, chunks: usize) -> Self {
         let (first, chunk, last) = match family {
-            BenchFamily::Chat => chat_stream(model),
+            BenchFamily::Chat | BenchFamily::Embeddings => chat_stream(model),
             BenchFamily::Messages => messages_stream(model),
         };
         let place = chunk.find(NO_STAMP);
@@ -139,6 +177,18 @@ impl CannedAnswer {
         }
         stamps
     }
+}
+
+/// As the libraries ask for them: in base64.
+fn vectors(model: &str) -> serde_json::Value {
+    let vector = "Kx7/vZbq+D3M".repeat(VECTOR / 12 + 1);
+    let vector = &vector[..VECTOR];
+    let data: Vec<_> = (0..TEXTS)
+        .map(|index| json!({"object": "embedding", "index": index, "embedding": vector}))
+        .collect();
+    let usage = json!({"prompt_tokens": BATCH_INPUT, "total_tokens": BATCH_INPUT});
+    let usage = BenchFamily::Embeddings.usage(usage, model);
+    json!({"object": "list", "data": data, "model": model, "usage": usage})
 }
 
 fn chat_usage() -> serde_json::Value {
@@ -178,10 +228,11 @@ fn chat_stream(model: &str) -> (String, String, String) {
         json!(null),
     );
     let finish = event(choice(json!({}), json!("stop")), json!(null));
+    let usage = BenchFamily::Chat.usage(chat_usage(), model);
     (
         first,
         chunk,
-        finish + &event(json!([]), chat_usage()) + "data: [DONE]\n\n",
+        finish + &event(json!([]), usage) + "data: [DONE]\n\n",
     )
 }
 
@@ -225,7 +276,7 @@ mod tests {
 
     #[test]
     fn stamps_stand_where_the_body_says() {
-        for family in BenchFamily::ALL {
+        for family in BenchFamily::CONVERSATIONS {
             let answer = CannedAnswer::stream(family, SLUG, 3);
             let body = answer.body();
             let stamps = answer.stamps();

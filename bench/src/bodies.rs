@@ -1,8 +1,8 @@
-//! Request bodies: a small question, and a typical request of a coding client. The same bytes in every run.
+//! Request bodies: a small question, a typical request of a coding client, and a batch of texts. The same bytes in every run.
 
 use serde_json::{Value, json};
 
-use crate::answers::{BenchFamily, SLUG};
+use crate::answers::{BenchFamily, SLUG, TEXTS};
 
 /// Names of a coding client's tools.
 const TOOLS: [&str; 12] = [
@@ -30,7 +30,7 @@ pub(crate) fn small(family: BenchFamily, stream: bool) -> Vec<u8> {
     exactly(1024, |padding| {
         let text = format!("{question}{padding}");
         let mut body = match family {
-            BenchFamily::Chat => json!({"model": SLUG, "messages": [
+            BenchFamily::Chat | BenchFamily::Embeddings => json!({"model": SLUG, "messages": [
                 {"role": "system", "content": "You answer questions about programs."}, {"role": "user", "content": text}]}),
             BenchFamily::Messages => {
                 json!({"model": SLUG, "system": "You answer questions about programs.",
@@ -53,6 +53,25 @@ pub(crate) fn coding(family: BenchFamily, size: usize) -> Vec<u8> {
     exactly(size, |padding| body_of(family, count, padding))
 }
 
+/// A batch of as many texts as one request may have, of exactly this size.
+pub(crate) fn batch(size: usize) -> Vec<u8> {
+    let share = size / TEXTS - 16;
+    let text = |number| file(number).repeat(2);
+    let length = |characters: usize| {
+        let text: String = text(0).chars().take(characters).collect();
+        json!(text).to_string().len()
+    };
+    // Numbers of fixed width keep every text as long as the first.
+    let characters = (1..).take_while(|most| length(*most) < share).count();
+    exactly(size, |padding| {
+        let mut texts: Vec<String> = (0..TEXTS)
+            .map(|number| text(number).chars().take(characters).collect())
+            .collect();
+        texts[0].push_str(padding);
+        json!({"model": BenchFamily::Embeddings.slug(), "input": texts, "encoding_format": "base64"})
+    })
+}
+
 /// Fills a body up with words.
 fn exactly(size: usize, body: impl Fn(&str) -> Value) -> Vec<u8> {
     let length = body("").to_string().len();
@@ -70,7 +89,7 @@ fn exactly(size: usize, body: impl Fn(&str) -> Value) -> Vec<u8> {
 
 fn settings(body: &mut Value, family: BenchFamily, stream: bool) {
     let limit = match family {
-        BenchFamily::Chat => "max_completion_tokens",
+        BenchFamily::Chat | BenchFamily::Embeddings => "max_completion_tokens",
         BenchFamily::Messages => "max_tokens",
     };
     body[limit] = json!(4_096);
@@ -87,7 +106,7 @@ fn body_of(family: BenchFamily, count: usize, padding: &str) -> Value {
     let prompt = PROMPT.repeat(16);
     let question = format!("Please find out why the last test fails, and mend it.\n{padding}");
     let mut body = match family {
-        BenchFamily::Chat => {
+        BenchFamily::Chat | BenchFamily::Embeddings => {
             let mut messages = vec![json!({"role": "system", "content": prompt})];
             messages.extend(turns(family, count));
             messages.push(json!({"role": "user", "content": question}));
@@ -115,7 +134,7 @@ fn tools(family: BenchFamily) -> Vec<Value> {
                 "lines": {"type": "array", "items": {"type": "integer", "minimum": 1}, "description": "Which lines, 1 is the first"},
                 "mode": {"type": "string", "enum": ["quick", "thorough"], "default": "quick"}}});
             match family {
-                BenchFamily::Chat => json!({"type": "function", "function": {"name": name, "description": description, "parameters": schema}}),
+                BenchFamily::Chat | BenchFamily::Embeddings => json!({"type": "function", "function": {"name": name, "description": description, "parameters": schema}}),
                 BenchFamily::Messages => json!({"name": name, "description": description, "input_schema": schema}),
             }
         })
@@ -138,7 +157,7 @@ fn turn_of(family: BenchFamily, turn: usize) -> [Value; 2] {
         json!({"path": format!("src/part_{turn:06}.rs"), "lines": [1, 2, 40], "mode": "thorough"});
     let result = file(turn);
     match family {
-        BenchFamily::Chat => [
+        BenchFamily::Chat | BenchFamily::Embeddings => [
             json!({"role": "assistant", "content": said, "tool_calls": [
                 {"id": id, "type": "function", "function": {"name": name, "arguments": arguments.to_string()}}]}),
             json!({"role": "tool", "tool_call_id": id, "content": result}),
@@ -164,12 +183,20 @@ fn file(turn: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{coding, small};
+    use super::{batch, coding, small};
     use crate::answers::BenchFamily;
 
     #[test]
     fn bodies_have_their_size_and_are_json() {
-        for family in BenchFamily::ALL {
+        let body: serde_json::Value = serde_json::from_slice(&batch(8 << 20)).unwrap();
+        let texts = body["input"].as_array().unwrap();
+        assert!(
+            texts.len() == 2_048
+                && texts
+                    .iter()
+                    .all(|text| text.as_str().unwrap().len() < 30_000)
+        );
+        for family in BenchFamily::CONVERSATIONS {
             assert_eq!(small(family, true).len(), 1024);
             for size in [100 * 1024, 1024 * 1024] {
                 let body: serde_json::Value =

@@ -11,8 +11,6 @@ use farebox_ledger::{
 };
 use tokio::runtime::Runtime;
 
-use crate::answers::COST;
-
 /// What each key has: more than any round spends.
 const FUNDS: i64 = 50_000_000_000_000_000;
 /// Keys made at once, so that they share commits.
@@ -156,17 +154,18 @@ pub(crate) struct BenchBooks {
 }
 
 impl BenchBooks {
-    /// Compares the ledger with `served`, the upstream's own count: in sum and for each key, to the last picodollar.
-    pub(crate) fn check(&self, served: u64) -> Result<(), String> {
+    /// Compares the ledger with `served`, the upstream's own count of answers that cost so much: in sum and for each key, to the last
+    /// picodollar.
+    pub(crate) fn check(&self, served: u64, each: i64) -> Result<(), String> {
         runtime()?
-            .block_on(self.compare(served))
+            .block_on(self.compare(served, each))
             .map_err(|error| format!("the books: {error}"))
     }
 
-    async fn compare(&self, served: u64) -> Result<(), Box<dyn std::error::Error>> {
+    async fn compare(&self, served: u64, each: i64) -> Result<(), Box<dyn std::error::Error>> {
         let ledger = SqliteLedger::open(&self.ledger, OpenMode::ReadOnly, Durability::Prompt)?;
         let totals = ledger.totals().await?;
-        let cost = i128::from(served) * i128::from(COST);
+        let cost = i128::from(served) * i128::from(each);
         if (totals.spent, totals.holds, totals.held, totals.loss) != (cost, 0, 0, 0) {
             let fault = format!(
                 "{served} answers were served, which cost {cost} picodollars; the ledger says {totals:?}"
@@ -177,7 +176,7 @@ impl BenchBooks {
             .map(|number| key(number as u64).0)
             .collect();
         for (found, answers) in ledger.find_keys(&ids).await?.iter().zip(&self.answers) {
-            let cost = i64::try_from(*answers)? * COST;
+            let cost = i64::try_from(*answers)? * each;
             if found.customer.account.spent.picos() != cost {
                 return Err(format!(
                     "{} got {answers} answers for {cost} picodollars: {:?}",

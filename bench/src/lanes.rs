@@ -29,6 +29,8 @@ pub(crate) enum LoadLane {
     Large,
     /// 1 MiB, as fast as it goes.
     Huge,
+    /// 2,048 texts in 8 MiB, as fast as it goes.
+    Batch,
     /// 64 streams with a chunk every 5 ms.
     Paced,
     /// 1,000 streams open at once.
@@ -100,13 +102,14 @@ pub(crate) struct LaneShape {
 }
 
 impl LoadLane {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Small,
         Self::Long,
         Self::Calls,
         Self::Rate,
         Self::Large,
         Self::Huge,
+        Self::Batch,
         Self::Paced,
         Self::Open,
         Self::Cold,
@@ -121,6 +124,7 @@ impl LoadLane {
             Self::Rate => "rate",
             Self::Large => "100k",
             Self::Huge => "1m",
+            Self::Batch => "batch",
             Self::Paced => "sse",
             Self::Open => "open",
             Self::Cold => "cold",
@@ -135,9 +139,18 @@ impl LoadLane {
             Self::Rate => "1 KiB requests, 500 each second",
             Self::Large => "100 KiB requests of a coding client, saturated",
             Self::Huge => "1 MiB requests of a coding client, saturated",
+            Self::Batch => "Batches of 2,048 texts in 8 MiB, saturated",
             Self::Paced => "64 streams, a chunk every 5 ms",
             Self::Open => "1,000 open streams",
             Self::Cold => "Cold start with 1,000,000 keys",
+        }
+    }
+
+    /// Whom it asks for.
+    pub(crate) const fn families(self) -> &'static [BenchFamily] {
+        match self {
+            Self::Batch => &[BenchFamily::Embeddings],
+            _ => &BenchFamily::CONVERSATIONS,
         }
     }
 
@@ -149,7 +162,7 @@ impl LoadLane {
             Self::Small => &[
                 Direct, Nginx, Bare, Onwards, Farebox, Strict, Logging, TwoWorkers,
             ],
-            Self::Calls | Self::Large | Self::Huge | Self::Open => {
+            Self::Calls | Self::Large | Self::Huge | Self::Batch | Self::Open => {
                 &[Nginx, Bare, Onwards, Farebox, Strict]
             }
             Self::Rate | Self::Paced => &[Direct, Nginx, Bare, Onwards, Farebox, Strict],
@@ -165,7 +178,7 @@ impl LoadLane {
             P99, PaidMs, ReadyMs, RequestsPerSecond,
         };
         match self {
-            Self::Small | Self::Long | Self::Large | Self::Huge => {
+            Self::Small | Self::Long | Self::Large | Self::Huge | Self::Batch => {
                 &[CpuPerRequest, RequestsPerSecond]
             }
             Self::Calls => &[CallsPerRequest],
@@ -178,7 +191,10 @@ impl LoadLane {
 
     /// Every connection asks again at once, so that the subject should be the bottleneck.
     pub(crate) const fn is_saturated(self) -> bool {
-        matches!(self, Self::Small | Self::Long | Self::Large | Self::Huge)
+        matches!(
+            self,
+            Self::Small | Self::Long | Self::Large | Self::Huge | Self::Batch
+        )
     }
 
     /// What is sent, and for how long; short for development.
@@ -212,16 +228,14 @@ impl LoadLane {
                 window: seconds(6_000, 2_000),
                 ..small
             },
-            Self::Large => LaneShape {
-                body: bodies::coding(family, 100 * 1024),
-                connections: 32,
-                ..small
-            },
-            Self::Huge => LaneShape {
-                body: bodies::coding(family, 1024 * 1024),
-                connections: 8,
-                ..small
-            },
+            Self::Large | Self::Huge | Self::Batch => {
+                let (body, connections) = self.large(family);
+                LaneShape {
+                    body,
+                    connections,
+                    ..small
+                }
+            }
             Self::Paced => LaneShape {
                 body: bodies::small(family, true),
                 mode: AnswerMode::Stream {
@@ -247,6 +261,15 @@ impl LoadLane {
                 window: Duration::from_secs(3),
                 ..small
             },
+        }
+    }
+
+    /// What is large, and the connections it is sent on: the larger, the fewer.
+    fn large(self, family: BenchFamily) -> (Vec<u8>, usize) {
+        match self {
+            Self::Batch => (bodies::batch(8 << 20), 4),
+            Self::Huge => (bodies::coding(family, 1024 * 1024), 8),
+            _ => (bodies::coding(family, 100 * 1024), 32),
         }
     }
 

@@ -31,7 +31,7 @@ use rounds::Bench;
 use subjects::Programs;
 
 const USAGE: &str =
-    "bench/run [--quick] [--big-ledger FILE] [small|long|calls|rate|100k|1m|sse|open|cold …]
+    "bench/run [--quick] [--big-ledger FILE] [small|long|calls|rate|100k|1m|batch|sse|open|cold …]
        farebox-bench crowd [--seconds N] [--only rich|poor|sixteen]
        farebox-bench attackers [--seconds N] [--only BEGINNING]";
 

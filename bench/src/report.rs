@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::answers::{BenchFamily, COST};
+use crate::answers::BenchFamily;
 use crate::lanes::{Figure, LoadLane};
 use crate::machine;
 use crate::rounds::{Bench, median};
@@ -62,7 +62,7 @@ const fn ratio(
     }
 }
 
-const AIMS: [Aim; 13] = [
+const AIMS: [Aim; 14] = [
     ratio(
         "CPU, 500 requests/s / onwards",
         LoadLane::Rate,
@@ -145,6 +145,14 @@ const AIMS: [Aim; 13] = [
             2.5,
         )
     },
+    ratio(
+        "CPU, 2,048 texts in 8 MiB / nginx",
+        LoadLane::Batch,
+        Figure::CpuPerRequest,
+        Subject::Nginx,
+        3.5,
+        2.5,
+    ),
     Aim {
         on_intel: Some(Goal {
             aim: 2.1,
@@ -237,8 +245,14 @@ impl Aim {
         let other = self.on_intel.filter(|_| machine::is_intel());
         let Goal { aim, stretch } = other.unwrap_or(self.goal);
         let cell = |family, variant| self.measured(bench, family, variant);
-        let prompt = BenchFamily::ALL.map(|family| cell(family, Subject::Farebox));
-        let strict = BenchFamily::ALL.map(|family| {
+        // A call has no second family beside it.
+        let families = match *self.lane.families() {
+            [only] => [Some(only), None],
+            _ => BenchFamily::CONVERSATIONS.map(Some),
+        };
+        let cell = |family: Option<BenchFamily>, variant| cell(family?, variant);
+        let prompt = families.map(|family| cell(family, Subject::Farebox));
+        let strict = families.map(|family| {
             let all = self.own.is_none();
             all.then(|| cell(family, Subject::Strict)).flatten()
         });
@@ -317,11 +331,11 @@ pub(crate) fn markdown(bench: &Bench, versions: &[String]) -> String {
         "\nThe verdict is that of the default mode, of the worse family. `cargo bench -p farebox-ledger` has the ledger's own rows."
     );
     if bench.governed > 0 {
-        books(&mut text, bench.governed);
+        books(&mut text, bench);
     }
     for lane in LoadLane::ALL {
-        for family in BenchFamily::ALL {
-            table(&mut text, bench, lane, family);
+        for family in lane.families() {
+            table(&mut text, bench, lane, *family);
         }
     }
     calls(&mut text, bench);
@@ -343,8 +357,8 @@ pub(crate) fn markdown(bench: &Bench, versions: &[String]) -> String {
 }
 
 /// What was compared; a round whose books were not exact ends the run, and is not among these.
-fn books(text: &mut String, answers: u64) {
-    let usd = i128::from(COST) * i128::from(answers);
+fn books(text: &mut String, bench: &Bench) {
+    let (answers, usd) = (bench.governed, bench.paid);
     let (whole, picos) = (usd / 1_000_000_000_000, usd % 1_000_000_000_000);
     let _ = writeln!(
         text,

@@ -49,6 +49,8 @@ pub(crate) struct Bench {
     pub(crate) late: Vec<String>,
     /// Answers of Farebox that its books were compared with.
     pub(crate) governed: u64,
+    /// What these cost, in picodollars.
+    pub(crate) paid: i128,
     /// System calls, from the lane of that name.
     pub(crate) calls: Vec<RequestCalls>,
     upstream: RunningSubject,
@@ -83,6 +85,7 @@ impl Bench {
             void: Vec::new(),
             late: Vec::new(),
             governed: 0,
+            paid: 0,
             calls: Vec::new(),
             upstream,
             secrets,
@@ -96,11 +99,12 @@ impl Bench {
             return self.cold_starts();
         }
         if lane == LoadLane::Calls {
-            return BenchFamily::ALL
-                .into_iter()
-                .try_for_each(|family| self.count_calls(family));
+            return lane
+                .families()
+                .iter()
+                .try_for_each(|family| self.count_calls(*family));
         }
-        for family in BenchFamily::ALL {
+        for family in lane.families().iter().copied() {
             let mut late = 0;
             for number in 1..=MOST_ROUNDS {
                 while let Some(fault) = self.round(lane, family, number)? {
@@ -190,9 +194,10 @@ impl Bench {
             - served_before;
         if let Some(books) = &running.books {
             books
-                .check(served)
+                .check(served, family.cost())
                 .map_err(|fault| running.explain(&fault))?;
             self.governed += served;
+            self.paid += i128::from(served) * i128::from(family.cost());
         }
         running.stop()?;
         if let Some(books) = &running.books {
@@ -254,7 +259,7 @@ impl Bench {
     ) -> Result<(CallCounts, u64), String> {
         let shape = LoadLane::Calls.shape(subject, family, self.quick);
         let heads = self.heads(subject, family, running, shape.body.len());
-        let expected = expected(family, shape.mode, subject.answers_as());
+        let expected = expected(family, shape.mode, subject.answers_as(family));
         ask(self.upstream.address, &shape.mode.path())?;
         let short = LoadLane::Calls.shape(subject, family, true);
         run(
@@ -287,7 +292,7 @@ impl Bench {
         if lane == LoadLane::Open {
             // Everything that is made once, or once for each key, is there before memory is looked at: by requests of every key, and by
             // a whole stream.
-            let whole = expected(family, AnswerMode::Whole, subject.answers_as());
+            let whole = expected(family, AnswerMode::Whole, subject.answers_as(family));
             let few = self.heads(subject, family, running, small.body.len());
             let many = LoadPlan {
                 rate: Some(500),
@@ -300,7 +305,7 @@ impl Bench {
                 return Ok(None);
             }
             ask(self.upstream.address, &shape.mode.path())?;
-            let streamed = expected(family, shape.mode, subject.answers_as());
+            let streamed = expected(family, shape.mode, subject.answers_as(family));
             let one = LoadPlan {
                 connections: 1,
                 window: Duration::from_secs(8),
@@ -310,7 +315,7 @@ impl Bench {
             running.count(&answers);
         }
         ask(self.upstream.address, &shape.mode.path())?;
-        let expected = expected(family, shape.mode, subject.answers_as());
+        let expected = expected(family, shape.mode, subject.answers_as(family));
         let before = sample(running);
         let mut outcome = run(&plan(running, &heads, shape, &expected), || sample(running))?;
         running.count(&outcome.answers);

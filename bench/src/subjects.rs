@@ -70,18 +70,20 @@ impl Subject {
     /// Where it serves a family, if it does.
     pub(crate) const fn path(self, family: BenchFamily) -> Option<&'static str> {
         match family {
-            BenchFamily::Messages if matches!(self, Self::Onwards) => None,
+            BenchFamily::Messages | BenchFamily::Embeddings if matches!(self, Self::Onwards) => {
+                None
+            }
             BenchFamily::Messages if self.is_farebox() => Some("/native/v1/messages"),
             _ => Some(family.path()),
         }
     }
 
     /// The model's name in its answers: a gateway that renames puts the customers' name back.
-    pub(crate) const fn answers_as(self) -> &'static str {
+    pub(crate) const fn answers_as(self, family: BenchFamily) -> &'static str {
         if self.is_farebox() {
-            SLUG
+            family.slug()
         } else {
-            UPSTREAM_MODEL
+            family.upstream_model()
         }
     }
 }
@@ -397,7 +399,7 @@ fn nginx_conf(address: SocketAddr, upstream: SocketAddr) -> String {
 events {{ worker_connections 8192; }}
 http {{
   access_log off;
-  client_body_buffer_size 4m; client_max_body_size 32m;
+  client_body_buffer_size 16m; proxy_max_temp_file_size 0; client_max_body_size 32m;
   client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
   keepalive_requests 1000000000;
   upstream bench {{ server {upstream}; keepalive 2048; keepalive_requests 1000000000; }}
@@ -417,6 +419,7 @@ fn catalog_toml() -> String {
         .iter()
         .map(|(kind, price)| format!("{kind} = \"{price}\""))
         .collect();
+    let vectors = BenchFamily::Embeddings.slug();
     format!(
         "[[model]]
 model = \"Bench\"
@@ -427,20 +430,38 @@ best_environments = [\"benchmarks\"]
 price = {{ {} }}
 capabilities = [\"vision\", \"tools\", \"streaming\"]
 limits = {{ context = 2_000_000, max_output = 64_000 }}
+
+[[model]]
+model = \"Bench vectors\"
+slug = \"{vectors}\"
+provider = \"Bench\"
+best_path = \"embeddings\"
+best_environments = [\"benchmarks\"]
+price = {{ {} }}
+capabilities = [\"embeddings\"]
+limits = {{ context = 8_192 }}
 ",
-        prices.join(", ")
+        prices.join(", "),
+        prices[0]
     )
 }
 
 fn routes_toml(upstream: SocketAddr) -> String {
+    let vectors = BenchFamily::Embeddings;
     format!(
         "[provider.bench]
 base_url = \"http://{upstream}/v1\"
-speaks = [\"chat\", \"messages\"]
+speaks = [\"chat\", \"messages\", \"embeddings\"]
 
 [[route]]
 slug = \"{SLUG}\"
 targets = [ {{ provider = \"bench\", model = \"{UPSTREAM_MODEL}\" }} ]
-"
+
+[[route]]
+slug = \"{}\"
+targets = [ {{ provider = \"bench\", model = \"{}\" }} ]
+",
+        vectors.slug(),
+        vectors.upstream_model()
     )
 }

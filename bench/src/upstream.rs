@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use crate::answers::{BenchFamily, CannedAnswer, STAMP, UPSTREAM_MODEL, micros, write_stamp};
+use crate::answers::{BenchFamily, CannedAnswer, STAMP, micros, write_stamp};
 use crate::poll::{Poll, exact_timers, prepare, would_block};
 use crate::wire::MessageReader;
 
@@ -48,7 +48,7 @@ type Rendered = Vec<(Vec<u8>, Option<usize>)>;
 fn render(family: BenchFamily, mode: AnswerMode) -> Rendered {
     match mode {
         AnswerMode::Whole => {
-            let body = CannedAnswer::whole(family, UPSTREAM_MODEL).body();
+            let body = CannedAnswer::whole(family, family.upstream_model()).body();
             let head = format!(
                 "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
                 body.len()
@@ -59,7 +59,7 @@ fn render(family: BenchFamily, mode: AnswerMode) -> Rendered {
             let head =
                 b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\nx-accel-buffering: no\r\n\
                          transfer-encoding: chunked\r\n\r\n";
-            let parts = CannedAnswer::stream(family, UPSTREAM_MODEL, chunks).parts;
+            let parts = CannedAnswer::stream(family, family.upstream_model(), chunks).parts;
             let last = parts.len() - 1;
             let chunk = |(at, (part, stamp)): (usize, (Vec<u8>, Option<usize>))| {
                 let size = format!("{:x}\r\n", part.len());
@@ -99,8 +99,8 @@ struct Upstream {
     free: Vec<usize>,
     serial: u64,
     mode: AnswerMode,
-    rendered: [Rendered; 2],
-    served: [u64; 2],
+    rendered: [Rendered; 3],
+    served: [u64; 3],
     /// Parts to be sent, by time: every stream has the same pace, so the next one goes to the end.
     due: VecDeque<(Instant, usize, u64)>,
     buffer: Vec<u8>,
@@ -126,7 +126,7 @@ fn serve(address: SocketAddr) -> io::Result<()> {
         serial: 0,
         mode,
         rendered: BenchFamily::ALL.map(|family| render(family, mode)),
-        served: [0; 2],
+        served: [0; 3],
         due: VecDeque::new(),
         buffer: vec![0; 256 * 1024],
     };
@@ -240,10 +240,11 @@ impl Upstream {
         let Some(Some(connection)) = self.connections.get_mut(number) else {
             return Ok(());
         };
-        let [chat, messages] = &mut self.rendered;
-        let (rendered, served) = match connection.family {
-            BenchFamily::Chat => (chat, &mut self.served[0]),
-            BenchFamily::Messages => (messages, &mut self.served[1]),
+        let place = connection.family as usize;
+        let (Some(rendered), Some(served)) =
+            (self.rendered.get_mut(place), self.served.get_mut(place))
+        else {
+            return Ok(());
         };
         let Some((bytes, stamp)) = rendered.get_mut(connection.part) else {
             return Ok(());
@@ -274,7 +275,7 @@ impl Upstream {
 
     /// The driver's own requests: a new mode, or a look at the counters.
     fn control(&mut self, number: usize, target: &str) -> io::Result<()> {
-        if let Some(mode) = AnswerMode::from_path(target) {
+        if let Some(mode) = AnswerMode::from_path(target).filter(|mode| *mode != self.mode) {
             self.mode = mode;
             self.rendered = BenchFamily::ALL.map(|family| render(family, mode));
         }
@@ -282,7 +283,7 @@ impl Upstream {
             return Ok(());
         };
         connection.reader.reset();
-        let body = format!("{} {}", self.served[0], self.served[1]);
+        let body = self.served.map(|served| served.to_string()).join(" ");
         let answer = format!(
             "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
@@ -335,7 +336,7 @@ fn write(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
 }
 
 /// Asks a running upstream: how many answers of each family it served until now.
-pub(crate) fn ask(address: SocketAddr, path: &str) -> Result<[u64; 2], String> {
+pub(crate) fn ask(address: SocketAddr, path: &str) -> Result<Vec<u64>, String> {
     let asked = || -> io::Result<String> {
         let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(Duration::from_secs(5)))?;
@@ -356,6 +357,8 @@ pub(crate) fn ask(address: SocketAddr, path: &str) -> Result<[u64; 2], String> {
         }
     };
     let text = asked().map_err(|error| format!("the upstream does not answer: {error}"))?;
-    let mut counts = text.split(' ').map(|count| count.parse().unwrap_or(0));
-    Ok([counts.next().unwrap_or(0), counts.next().unwrap_or(0)])
+    Ok(text
+        .split(' ')
+        .map(|count| count.parse().unwrap_or(0))
+        .collect())
 }
