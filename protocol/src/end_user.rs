@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::conversation::{BEFORE_SESSION, ConversationPlaces, SESSION, text_at};
 use crate::json::{self, Edit, quoted};
 use crate::patch::{member, option};
-use crate::{Edits, Inspection};
+use crate::{Edits, Inspection, SentCustomer};
 
 /// The fields in which services read for whom a request is: two at the top, and the messages family's.
 pub const END_USER_FIELDS: [&str; 3] = [SAFETY_IDENTIFIER, USER, USER_ID];
@@ -19,15 +19,6 @@ const USER: &str = "user";
 const USER_ID: &str = "metadata.user_id";
 /// Longer than any service takes.
 const LONGEST: usize = 64 * 1024;
-
-/// The id of the customer that goes upstream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SentCustomer<'a> {
-    /// One of [`END_USER_FIELDS`]: where the target reads it.
-    pub field: &'a str,
-    /// The id.
-    pub id: &'a str,
-}
 
 impl ConversationPlaces {
     /// The end user that a request names, in the newest of the fields that it has. A session that a coding client writes beside is left

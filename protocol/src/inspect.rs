@@ -10,7 +10,6 @@ use std::sync::LazyLock;
 
 use crate::class::{ClassPlace, Classes};
 use crate::conversation::ConversationPlaces;
-use crate::end_user::SentCustomer;
 use crate::hints;
 use crate::json::Cursor;
 use crate::sample::TextSample;
@@ -188,6 +187,15 @@ impl MemberFate {
             _ => None,
         }
     }
+}
+
+/// The id of the customer that goes upstream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SentCustomer<'a> {
+    /// One of [`END_USER_FIELDS`](crate::END_USER_FIELDS): where the target reads it.
+    pub field: &'a str,
+    /// The id.
+    pub id: &'a str,
 }
 
 /// Changes to make to a request on its way to one target.

@@ -73,10 +73,11 @@ pub use calls::{CallDialect, CallKind, WirePath};
 pub use class::{ClassPlace, Classes, RequestRegion, SaidClasses, ServiceTier};
 pub use conversation::ConversationPlaces;
 pub use dialect::Protocol;
-pub use end_user::{END_USER_FIELDS, EndUserEcho, SentCustomer};
+pub use end_user::{END_USER_FIELDS, EndUserEcho};
 pub use fit::Fitted;
 pub use inspect::{
-    Content, Document, Edits, ImageDetail, Inspection, MemberFate, Picture, ToldThinking,
+    Content, Document, Edits, ImageDetail, Inspection, MemberFate, Picture, SentCustomer,
+    ToldThinking,
 };
 pub use media::document_bytes;
 pub use responses::{ItemReference, items_of, references};

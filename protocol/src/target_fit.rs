@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use crate::translate::Abilities;
-use crate::{ChatLimit, Family, WirePath};
+use crate::{ChatLimit, Family};
 
 /// What one target takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,8 +26,6 @@ pub struct TargetFit {
     pub takes_marks: bool,
     /// It has the `reasoning` of router clients in chat, or nothing is known about that.
     pub takes_reasoning: bool,
-    /// Where it is sent an id of each customer, on its paths on which it is.
-    pub customer_id: Vec<(WirePath, &'static str)>,
 }
 
 impl Default for TargetFit {
@@ -43,7 +41,6 @@ impl Default for TargetFit {
             refuses_nulls: false,
             takes_marks: true,
             takes_reasoning: true,
-            customer_id: Vec::new(),
         }
     }
 }
@@ -54,12 +51,6 @@ impl TargetFit {
     pub fn anything() -> &'static Self {
         static ANYTHING: LazyLock<TargetFit> = LazyLock::new(TargetFit::default);
         &ANYTHING
-    }
-
-    /// The field in which it is sent an id of the customer, on one of its paths.
-    pub fn customer_field(&self, path: WirePath) -> Option<&'static str> {
-        let mut all = self.customer_id.iter();
-        all.find(|(of, _)| *of == path).map(|(_, field)| *field)
     }
 
     /// Whether it is never sent a top-level field.

@@ -52,7 +52,6 @@ pub(super) fn of(
         },
         takes_marks: preset.is_none_or(|preset| !preset.refuses_marks),
         takes_reasoning: takes_reasoning(preset, said),
-        customer_id: fields.customer_id.clone(),
     }
 }
 

@@ -319,6 +319,14 @@ pub struct ProviderFields {
     pub customer_id: Vec<(WirePath, &'static str)>,
 }
 
+impl ProviderFields {
+    /// The field in which it is sent an id of the customer, on one of its paths.
+    pub fn customer_field(&self, path: WirePath) -> Option<&'static str> {
+        let mut all = self.customer_id.iter();
+        all.find(|(of, _)| *of == path).map(|(_, field)| *field)
+    }
+}
+
 /// Whether requests to a provider go through an HTTP proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProxyChoice {

@@ -154,7 +154,7 @@ fn direct(
     target: &Target,
     family: Family,
 ) -> Option<Prepared> {
-    let field = target.fit.customer_field(family.into());
+    let field = target.provider.fields.customer_field(family.into());
     let field = field.filter(|_| name.own.is_some());
     let edits = Edits {
         customer: field.map(|field| name.sent_in(field)),

@@ -133,7 +133,8 @@ impl SentRequest<'_> {
             true => self.request.path(),
             false => WirePath::Family(family),
         };
-        let customer = target.fit.customer_field(path).map(|field| {
+        let field = target.provider.fields.customer_field(path);
+        let customer = field.map(|field| {
             let of = (self.request.customer, &self.request.body, self.seen);
             let named = || CustomerName::of(self.proxy, of);
             let name = self.sent.customer.get_or_insert_with(named);
