@@ -179,8 +179,8 @@ kinds! {
         "undo the change if it is a mistake; it ends when the price changes again, or after a day"
     PLAN_DEAD "plan_dead" Warn:
         "all models of a plan are retired";
-        "the plan is not sold";
-        "name published slugs in its `models`, or in the `use` of one"
+        "the plan is not sold, and what they have of it pays for nothing";
+        "name published slugs in its `models`, or in the `use` of one; give another one to who has it (`farebox plans list --plan NAME`)"
     WEBHOOK_DISABLED "webhook_disabled" Warn:
         "a webhook gets no more events: it answered 410, or an event did not arrive in ten tries over three days";
         "nothing; your own programs no longer hear of payments and balances";
