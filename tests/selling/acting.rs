@@ -48,18 +48,22 @@ impl State {
     }
 }
 
-/// What a path that generates nothing is asked for.
-const VECTORS: &str = r#"
+/// The model of a path that generates nothing.
+fn for_call(call: &str) -> String {
+    format!(
+        r#"
 [[model]]
-model             = "Vectors"
-slug              = "vectors"
+model             = "For {call}"
+slug              = "for-{call}"
 provider          = "Tests"
-best_path         = "embeddings"
+best_path         = "{call}"
 best_environments = ["tests"]
-price             = { input = "0.02" }
-capabilities      = ["embeddings"]
-limits            = { context = 8_192 }
-"#;
+price             = {{ input = "0.02" }}
+capabilities      = ["{call}"]
+limits            = {{ context = 8_192 }}
+"#
+    )
+}
 
 /// Brings a key, or its customer, into a state.
 async fn stop(gateway: &Gateway, key: &TestKey, state: State) {
@@ -167,7 +171,8 @@ impl<'a> Owner<'a> {
             "/v1/chat/completions" => generate(Chat),
             "/v1/responses" => generate(Responses),
             "/native/v1/messages" | "/native/messages" => generate(Messages),
-            "/v1/embeddings" => json!({ "model": "vectors", "input": "one two" }),
+            "/v1/embeddings" => json!({ "model": "for-embeddings", "input": "one two" }),
+            "/v1/rerank" => json!({ "model": "for-rerank", "query": "one", "documents": ["two"] }),
             "/v1/vouchers" => json!({ "code": self.voucher }),
             "/native/v1/messages/count_tokens" | "/v1/responses/input_tokens" => {
                 let counted = if path.starts_with("/native") {
@@ -221,25 +226,30 @@ async fn nothing_moves_but_for_the_active_one() {
     let script = Script::by(|seen, _| {
         if seen.path.contains("_tokens") {
             Reply::json(200, &json!({ "input_tokens": 3 }))
-        } else if seen.path.contains("embeddings") {
-            let vector = json!({ "object": "embedding", "index": 0, "embedding": [0.5] });
+        } else if seen.path.contains("embeddings") || seen.path.contains("rerank") {
+            let vector = json!({ "index": 0, "embedding": [0.5] });
+            let result = json!({ "index": 0, "relevance_score": 0.5 });
             let usage = json!({ "prompt_tokens": 3, "total_tokens": 3 });
-            Reply::json(
-                200,
-                &json!({ "object": "list", "data": [vector], "usage": usage }),
-            )
+            let answer = json!({ "data": [vector], "results": [result], "usage": usage });
+            Reply::json(200, &answer)
         } else {
             speech_for(seen, "one two three")
         }
     });
     let upstream = ScriptedUpstream::start(script).await;
     let all = r#"["chat", "responses", "messages"]"#;
-    let speaks = r#"["chat", "responses", "messages", "embeddings"]"#;
-    let routes = format!(
-        "{}\n[[route]]\nslug = \"vectors\"\ntargets = [ {{ provider = \"up\", model = \"v\" }} ]\n",
-        routes(&upstream.base_url()).replace(all, speaks)
+    let speaks = r#"["chat", "responses", "messages", "embeddings", "rerank"]"#;
+    let (mut catalog, mut routes) = (
+        CATALOG.to_owned(),
+        routes(&upstream.base_url()).replace(all, speaks),
     );
-    let gateway = Gateway::start(&format!("{CATALOG}{VECTORS}"), &routes).await;
+    for call in ["embeddings", "rerank"] {
+        catalog.push_str(&for_call(call));
+        routes.push_str(&format!(
+            "\n[[route]]\nslug = \"for-{call}\"\ntargets = [ {{ provider = \"up\", model = \"v\" }} ]\n"
+        ));
+    }
+    let gateway = Gateway::start(&catalog, &routes).await;
     let paths: Vec<&str> = endpoints()
         .into_iter()
         .filter(|endpoint| endpoint.method == Method::Post)
