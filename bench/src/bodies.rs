@@ -55,7 +55,7 @@ pub(crate) fn coding(family: BenchFamily, size: usize) -> Vec<u8> {
 
 /// A batch of as many texts as one request may have, of exactly this size.
 pub(crate) fn batch(size: usize) -> Vec<u8> {
-    let share = size / TEXTS - 16;
+    let share = size / TEXTS - 4;
     let text = |number| file(number).repeat(2);
     let length = |characters: usize| {
         let text: String = text(0).chars().take(characters).collect();
