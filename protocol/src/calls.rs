@@ -9,8 +9,9 @@ mod rerank;
 
 use std::fmt;
 
-use crate::json;
-use crate::{Additions, AnswerFacts, BadRequest, Family, Inspection, Remedy};
+use crate::json::{self, Cursor};
+use crate::walk::{self, Verdict};
+use crate::{Additions, AnswerFacts, BadRequest, Family, Inspection, Remedy, fields};
 
 /// A call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -92,6 +93,29 @@ impl CallKind {
         let body = String::from_utf8_lossy(body);
         json::set_members(&body, &[("usage", &counts)]).into_bytes()
     }
+}
+
+/// Takes a field that calls have in common, or of which the model reads nothing: those that are `known` pass untouched.
+fn other_field(
+    name: &str,
+    known: &[&str],
+    cursor: &mut Cursor<'_>,
+    seen: &mut Inspection,
+) -> Result<Verdict, BadRequest> {
+    match name {
+        "model" => walk::model(cursor, seen)?,
+        "usage" => return walk::cost_wish(cursor, seen),
+        _ if known.contains(&name) => {
+            cursor.skip()?;
+        }
+        _ => {
+            return match fields::check(&[], name, cursor)? {
+                Some(verdict) => Ok(verdict),
+                None => walk::known(name, &[], cursor, seen),
+            };
+        }
+    }
+    Ok(Verdict::Stays)
 }
 
 /// The refusal of a list that is too long.

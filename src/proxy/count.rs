@@ -71,14 +71,14 @@ pub async fn tokens(
             capabilities::carries(target, &seen.content) && family.protocol().count_path.is_some()
         };
         let places = proxy.upstreams.order(&call, conversation, carries);
-        let name = CustomerName::of(proxy, (key.customer.id, &body, &seen));
+        let asked = (key.customer.id, &body, &seen);
         let mut prepare = |target: &Target, family: Family| {
             if family != call.family {
                 return foreign((call.family, &original), target, family, &model);
             }
             Some(Prepared {
                 headers: headers.clone(),
-                ..direct((&body, &seen), &name, target, family)?
+                ..direct(proxy, asked, target, family)?
             })
         };
         if let Ok(Ok(answer)) = timeout(
@@ -149,15 +149,17 @@ async fn inspect(
 
 /// The request in its own family for counting, which needs no id of the customer; but no end user's own name goes there either.
 fn direct(
-    (body, seen): (&Bytes, &Inspection),
-    name: &CustomerName,
+    proxy: &Proxy,
+    of: (CustomerId, &Bytes, &Inspection),
     target: &Target,
     family: Family,
 ) -> Option<Prepared> {
+    let (_, body, seen) = of;
     let field = target.provider.fields.customer_field(family.into());
-    let field = field.filter(|_| name.own.is_some());
+    let named = field.map(|field| (field, CustomerName::of(proxy, of)));
+    let named = named.filter(|(_, name)| name.own.is_some());
     let edits = Edits {
-        customer: field.map(|field| name.sent_in(field)),
+        customer: named.as_ref().map(|(field, name)| name.sent_in(field)),
         ..sending::edits(target, family, seen)
     };
     Some(Prepared {

@@ -7,13 +7,13 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::calls::answer::{self, AnswerShape};
-use crate::calls::{CallDialect, too_many};
+use crate::calls::{CallDialect, other_field, too_many};
 use crate::json::{Cursor, Kind};
 use crate::members::Inside::{self, Anything};
 use crate::prompt::CHARS_PER_TOKEN;
 use crate::usage;
 use crate::walk::{self, RequestWalk, Verdict};
-use crate::{Additions, AnswerFacts, BadRequest, Inspection, fields};
+use crate::{Additions, AnswerFacts, BadRequest, Inspection};
 
 /// Most inputs of one request.
 const MOST_INPUTS: u32 = 2_048;
@@ -109,19 +109,8 @@ fn field(
     seen: &mut Inspection,
 ) -> Result<Verdict, BadRequest> {
     match name {
-        "model" => walk::model(cursor, seen)?,
         "input" => inputs(cursor, seen)?,
-        "usage" => return walk::cost_wish(cursor, seen),
-        // The model reads nothing of these.
-        _ if KNOWN.contains(&name) => {
-            cursor.skip()?;
-        }
-        _ => {
-            return match fields::check(&[], name, cursor)? {
-                Some(verdict) => Ok(verdict),
-                None => walk::known(name, &[], cursor, seen),
-            };
-        }
+        _ => return other_field(name, KNOWN, cursor, seen),
     }
     Ok(Verdict::Stays)
 }

@@ -5,14 +5,14 @@
 use serde_json::{Value, json};
 
 use crate::calls::answer::{self, AnswerShape};
-use crate::calls::{CallDialect, too_many};
+use crate::calls::{CallDialect, other_field, too_many};
 use crate::inspect::TextWeight;
 use crate::json::{Cursor, Kind};
 use crate::members::Inside::{self, Anything};
 use crate::prompt::CHARS_PER_TOKEN;
 use crate::usage;
 use crate::walk::{self, RequestWalk, Verdict};
-use crate::{Additions, AnswerFacts, BadRequest, Inspection, TextSize, fields};
+use crate::{Additions, AnswerFacts, BadRequest, Inspection, TextSize};
 
 /// Most documents of one request.
 const MOST_DOCUMENTS: u32 = 2_048;
@@ -144,21 +144,10 @@ fn field(
     (seen, asked): (&mut Inspection, &mut RankingAsked),
 ) -> Result<Verdict, BadRequest> {
     match name {
-        "model" => walk::model(cursor, seen)?,
         "query" => asked.query = Some(text(cursor, seen, ("query", NO_QUERY))?),
         "documents" => documents(cursor, seen, &mut asked.documents)?,
         "top_n" => asked.top = top(cursor)?,
-        "usage" => return walk::cost_wish(cursor, seen),
-        // The model reads nothing of these.
-        _ if KNOWN.contains(&name) => {
-            cursor.skip()?;
-        }
-        _ => {
-            return match fields::check(&[], name, cursor)? {
-                Some(verdict) => Ok(verdict),
-                None => walk::known(name, &[], cursor, seen),
-            };
-        }
+        _ => return other_field(name, KNOWN, cursor, seen),
     }
     Ok(Verdict::Stays)
 }

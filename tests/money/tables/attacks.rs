@@ -351,7 +351,8 @@ fn one_prompt() -> Attack {
             .leaves(4.0 + 0.05 * f64::from(number))
     };
     let steps = vec![Send((0..32).map(left).collect())];
-    attack("32 at once", "20", setting(2, nature), steps)
+    // A machine with other work needs seconds to read 32 such prompts.
+    attack("32 at once", "20", setting(1, nature), steps)
 }
 
 fn fast_leavings() -> Attack {

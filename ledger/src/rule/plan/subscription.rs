@@ -260,22 +260,21 @@ impl Subscription {
             created_by: created_by.to_owned(),
             token: None,
         };
-        Self {
-            id,
-            customer,
-            state,
-            moved: Amount::ZERO,
-            told: 0,
-        }
+        Self::of((id, customer), state)
     }
 
     /// One of which nothing can come any more, as its last act left it: what ran then has ended since.
-    pub fn past((id, customer): (SubscriptionId, CustomerId), left: SubscriptionState) -> Self {
+    pub fn past(of: (SubscriptionId, CustomerId), left: SubscriptionState) -> Self {
         let state = SubscriptionState {
             running: None,
             past: None,
             ..left
         };
+        Self::of(of, state)
+    }
+
+    /// One of which nothing has moved or been told yet.
+    fn of((id, customer): (SubscriptionId, CustomerId), state: SubscriptionState) -> Self {
         Self {
             id,
             customer,
