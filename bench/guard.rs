@@ -536,6 +536,7 @@ impl Gateway {
             body: body.clone(),
             headers: Vec::new(),
             session: None,
+            run: None,
             is_owners: true,
             ends_with_error: false,
             connection: ConnectionFate::default(),

@@ -49,6 +49,7 @@ pub use book::page::{
 };
 pub use book::payment_answer::PaymentMoved;
 pub use book::plan_answer::PlanAnswer;
+pub use book::run::RunSum;
 pub use book::statement::{MonthlySums, StatementMonth, UsedOfModel};
 pub use book::{anchor, csv, document};
 pub use contract::{Ledger, Perform, SharedLedger};
@@ -125,6 +126,7 @@ pub use value::own_cost::OwnCost;
 pub use value::probe_lease::{ProbeLease, TargetFinding};
 pub use value::public_url::{gateway_root, parse_public_url, with_query};
 pub use value::reference::is_same_reference;
+pub use value::run::RunName;
 pub use value::service::{Served, ServedRegion, ServedTier};
 pub use value::text::grouped;
 pub use value::tries::Owed;

@@ -11,11 +11,11 @@ use super::constant::ConstantDocument;
 use super::decimal_json::DecimalJson;
 use super::dialects::{Dialect, Statement};
 use super::guesses::WrongGuesses;
+use super::receipt;
 use super::recent::RecentSpending;
 use super::share::KeyShare;
 use super::sources::ChargeSources;
-use super::usage::Days;
-use super::{receipt, usage};
+use super::usage::{Days, UsageSums};
 use crate::clock;
 use crate::config::{Config, ConfigHandle, Shop};
 use crate::proxy::rate_limit::RateLimits;
@@ -56,7 +56,7 @@ impl ProgramQuery {
     #[must_use]
     pub const fn parameters(self) -> Option<&'static [&'static str]> {
         match self {
-            Self::Usage => Some(&["from", "to", "format"]),
+            Self::Usage => Some(&["from", "to", "by", "format"]),
             Self::Account(_) | Self::Receipt => None,
         }
     }
@@ -155,12 +155,12 @@ impl Context {
             )),
             ProgramQuery::Usage => {
                 let days = Days::asked(query("from").as_deref(), query("to").as_deref(), now)?;
-                let rows = days.read(self.ledger.as_ref(), key).await?;
+                let by = query("by");
+                let asked = (days, by.as_deref());
+                let sums = UsageSums::read(self.ledger.as_ref(), key, asked, false).await?;
                 match query("format").as_deref() {
-                    Some("csv") => Ok(ProgramAnswer::csv(usage::spreadsheet(&rows))),
-                    None | Some("" | "json") => {
-                        Ok(ProgramAnswer::json(usage::document(&statement, &rows)))
-                    }
+                    Some("csv") => Ok(ProgramAnswer::csv(sums.spreadsheet())),
+                    None | Some("" | "json") => Ok(ProgramAnswer::json(sums.document(&statement))),
                     Some(_) => Err(Failure::bad_query(
                         "format",
                         "format must be json or csv".to_owned(),

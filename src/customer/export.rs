@@ -16,7 +16,7 @@ use super::decimal_json::DecimalJson;
 use super::receipt;
 use super::share;
 use super::sources::ChargeSources;
-use super::usage::{self, Days};
+use super::usage::{Days, UsageSums};
 use super::views::Query;
 use crate::clock;
 use crate::proxy::Failure;
@@ -28,7 +28,7 @@ const PAGE: usize = 500;
 /// The content of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Export {
-    /// Usage by day and model.
+    /// Usage by day and model, or by run.
     Usage(ExportFormat),
     /// One row for each request.
     Requests(ExportFormat),
@@ -76,10 +76,12 @@ pub(super) async fn answer(
     }
     match what {
         Export::Usage(form) => {
-            let rows = days.read_seen(context.ledger.as_ref(), &key).await?;
+            let by = query("by");
+            let asked = (days, by.as_deref());
+            let sums = UsageSums::read(context.ledger.as_ref(), &key, asked, true).await?;
             res.body(match form {
-                ExportFormat::Csv => usage::spreadsheet(&rows),
-                ExportFormat::Json => usage::document(&context.statement(&key, now).await?, &rows),
+                ExportFormat::Csv => sums.spreadsheet(),
+                ExportFormat::Json => sums.document(&context.statement(&key, now).await?),
             });
         }
         Export::Requests(form) => {

@@ -23,6 +23,7 @@ mod paper;
 mod receipt;
 mod recent;
 mod redeem;
+mod runs;
 mod session;
 mod share;
 mod sources;

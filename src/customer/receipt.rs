@@ -93,6 +93,7 @@ pub(super) fn document(
         ("lost", fact(bill, LOST).into()),
         ("limit", fact(bill, LIMIT).into()),
         ("waited_ms", fact(bill, WAITED).into()),
+        ("run", bill.run().into()),
         ("first_byte_ms", first_byte.into()),
         ("total_ms", bill.total_ms.into()),
         // The fields that tools of other gateways read in this document.
@@ -191,7 +192,7 @@ pub(super) fn spreadsheet_header() -> String {
             .chain(UsageKind::FIRST.map(UsageKind::name))
             .chain(after)
             .chain(LATER_COUNTS.map(UsageKind::name))
-            .chain(["key", "parts"]),
+            .chain(["key", "parts", "run"]),
     )
 }
 
@@ -228,6 +229,7 @@ pub(super) fn spreadsheet_row(
     cells.extend(LATER_COUNTS.map(|kind| bill.usage[kind].to_string()));
     cells.push(entry.key.map(|key| key.to_string()).unwrap_or_default());
     cells.push(sources.cell(entry));
+    cells.push(bill.run().unwrap_or_default().to_owned());
     csv::line(cells.iter().map(String::as_str))
 }
 
@@ -303,7 +305,7 @@ mod tests {
             (&7.into(), &7.into())
         );
         let row = spreadsheet_row(&entry, false, &sources);
-        assert!(row.ends_with(",\"fast,us\",7,k_0000000001,\r\n"), "{row}");
+        assert!(row.ends_with(",\"fast,us\",7,k_0000000001,,\r\n"), "{row}");
         assert_eq!(
             spreadsheet_header().split(',').count() + 1,
             row.split(',').count(),

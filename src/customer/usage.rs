@@ -1,14 +1,15 @@
-//! Usage by day and model: whole UTC days, from the ledger's hourly sums, so that a long history costs no more than a short one.
+//! Usage by day and model, or by run: whole UTC days, from the ledger's hourly sums, so that a long history costs no more than a short one.
 
 use std::collections::BTreeMap;
 
-use farebox_ledger::{Amount, Key, Ledger, Timestamp, Usage, UsageKind, UsageRow};
+use farebox_ledger::{Amount, Key, Ledger, RunSum, Timestamp, Usage, UsageKind, UsageRow};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, ToSpan};
 
 use super::decimal_json::DecimalJson;
 use super::dialects::Statement;
+use super::runs;
 use crate::proxy::Failure;
 use farebox_ledger::csv;
 
@@ -78,38 +79,70 @@ impl Days {
         Timestamp::from_millis(first_instant(self.to).millis().saturating_add(86_400_000))
     }
 
+    /// The last day's first instant.
+    pub(super) fn last(self) -> Timestamp {
+        first_instant(self.to)
+    }
+
     /// Both days, for a file's name.
     pub(super) fn shown(self) -> String {
         format!("{}_{}", self.from, self.to)
     }
 
-    /// Sums of each day and model, oldest first.
-    ///
-    /// # Errors
-    /// When the ledger cannot be read.
-    pub(super) async fn read(self, ledger: &dyn Ledger, key: &Key) -> Result<Vec<DayRow>, Failure> {
-        Ok(by_day(
-            &ledger.usage(key.id, self.start(), self.end()).await?,
-        ))
-    }
-
-    /// The same of what the holder of a key sees: an owner every key of its customer.
-    ///
-    /// # Errors
-    /// When the ledger cannot be read.
-    pub(super) async fn read_seen(
-        self,
-        ledger: &dyn Ledger,
-        key: &Key,
-    ) -> Result<Vec<DayRow>, Failure> {
-        if !key.is_owner {
-            return self.read(ledger, key).await;
+    /// Sums of each day and model, oldest first; of an owner, where `all` says so, of every key of its customer.
+    async fn read(self, ledger: &dyn Ledger, key: &Key, all: bool) -> Result<Vec<DayRow>, Failure> {
+        let (from, to) = (self.start(), self.end());
+        if !(all && key.is_owner) {
+            return Ok(by_day(&ledger.usage(key.id, from, to).await?));
         }
-        let of_all = ledger
-            .usage_by_key(key.customer.id, self.start(), self.end())
-            .await?;
+        let of_all = ledger.usage_by_key(key.customer.id, from, to).await?;
         let rows: Vec<UsageRow> = of_all.into_values().flatten().collect();
         Ok(by_day(&rows))
+    }
+}
+
+/// Usage as a query asks for it.
+#[derive(Debug)]
+pub(super) enum UsageSums {
+    ByDay(Vec<DayRow>),
+    ByRun(Vec<RunSum>),
+}
+
+impl UsageSums {
+    /// What a query asks for, of one key; of an owner, where `all` says so, of every key of its customer.
+    ///
+    /// # Errors
+    /// 400 for what nothing is summed by; when the ledger cannot be read.
+    pub(super) async fn read(
+        ledger: &dyn Ledger,
+        key: &Key,
+        (days, by): (Days, Option<&str>),
+        all: bool,
+    ) -> Result<Self, Failure> {
+        match by {
+            None | Some("" | "day") => Ok(Self::ByDay(days.read(ledger, key, all).await?)),
+            Some("run") => Ok(Self::ByRun(runs::read(ledger, key, days, all).await?)),
+            Some(_) => Err(bad("by", "by must be day or run")),
+        }
+    }
+
+    /// The document of `/v1/usage`: the fields that wallet tools read, and these sums.
+    pub(super) fn document(&self, statement: &Statement) -> String {
+        let sums = match self {
+            Self::ByDay(days) => {
+                let rows = days.iter().map(day_document).collect();
+                ("days", DecimalJson::List(rows))
+            }
+            Self::ByRun(sums) => ("runs", runs::document(sums)),
+        };
+        document(statement, sums)
+    }
+
+    pub(super) fn spreadsheet(&self) -> String {
+        match self {
+            Self::ByDay(days) => spreadsheet(days),
+            Self::ByRun(sums) => runs::spreadsheet(sums),
+        }
     }
 }
 
@@ -167,8 +200,7 @@ fn by_day(rows: &[UsageRow]) -> Vec<DayRow> {
     days.into_values().collect()
 }
 
-/// The document of `/v1/usage`: the fields that wallet tools read, plus the days.
-pub(super) fn document(statement: &Statement, days: &[DayRow]) -> String {
+fn document(statement: &Statement, sums: (&'static str, DecimalJson)) -> String {
     let account = statement.account;
     DecimalJson::object([
         ("mode", "unrestricted".into()),
@@ -182,10 +214,7 @@ pub(super) fn document(statement: &Statement, days: &[DayRow]) -> String {
             "refunds",
             "not part of any day; they are included in the balance".into(),
         ),
-        (
-            "days",
-            DecimalJson::List(days.iter().map(day_document).collect()),
-        ),
+        sums,
     ])
     .document()
 }
@@ -213,7 +242,7 @@ pub(super) fn counts(usage: &Usage) -> DecimalJson {
 /// What customers see of later counts: the last columns of a spreadsheet, because scripts count them.
 pub(super) const LATER_COUNTS: [UsageKind; 1] = [UsageKind::CacheWrite12h];
 
-pub(super) fn spreadsheet(days: &[DayRow]) -> String {
+fn spreadsheet(days: &[DayRow]) -> String {
     let header: Vec<&str> = ["day", "model", "requests"]
         .into_iter()
         .chain(UsageKind::FIRST.map(UsageKind::name))

@@ -20,6 +20,7 @@ use super::page::setup::{Checked, SetupQuery};
 use super::page::{self, DashboardView};
 use super::receipt;
 use super::recent::month_of;
+use super::runs;
 use super::share::{KeyShare, seen};
 use super::sources::ChargeSources;
 use crate::clock;
@@ -143,6 +144,7 @@ pub(super) async fn overview(
         Some(labels) => usage_of_all(ledger, labels, since, until).await?,
     };
     let newest = NewestRequests::read(ledger, &key).await?;
+    let runs = runs::this_month(ledger, &key, now).await?;
     let account = KeyShare::read(ledger, &key).await?.account(&key, now);
     Ok(Overview {
         account,
@@ -151,6 +153,7 @@ pub(super) async fn overview(
         key,
         range,
         rows,
+        runs,
         newest,
         now,
         shop: context.shop(),

@@ -42,7 +42,7 @@ mod whole;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use farebox_ledger::{CustomerId, Key, KeyId, OperationId, SharedLedger, Timestamp};
+use farebox_ledger::{CustomerId, Key, KeyId, OperationId, RunName, SharedLedger, Timestamp};
 use farebox_protocol::{CallKind, Family, WirePath};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -129,6 +129,8 @@ pub struct Request {
     pub headers: Vec<(String, Bytes)>,
     /// The session that the client names beside the body.
     pub session: Option<Bytes>,
+    /// The run that it belongs to.
+    pub run: Option<RunName>,
     /// Its program pays again for an answer that ended by length, or swallows it: where money lowered the limit, it gets an error instead.
     pub ends_with_error: bool,
     /// Who ends its connection.

@@ -140,6 +140,7 @@ impl House {
             body: Bytes::from(body),
             headers: Vec::new(),
             session: None,
+            run: None,
             is_owners: key.is_owner,
             ends_with_error: false,
             origin: Origin::default(),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use farebox_door::UnreadBody;
+use farebox_ledger::{Refusal, RunName};
 use farebox_protocol::{CallKind, Family, WirePath};
 use futures_util::stream;
 use salvo::http::header::{CACHE_CONTROL, CONTENT_TYPE, USER_AGENT};
@@ -23,6 +24,9 @@ use crate::proxy::{
 };
 use crate::setup::{self, Agent, EndOfMoney};
 use crate::turns::Work;
+
+/// Sums requests that belong together; goes to no provider.
+const RUN_HEADER: &str = "x-farebox-run";
 
 /// The handler of one family, or of a call.
 pub(super) struct Generate {
@@ -85,6 +89,7 @@ impl Generate {
         let pass = front.rate_limits.enter(&key, Instant::now())?;
         let mut work = Work::of(&front.proxy.turns, holder(key.customer.id));
         let (headers, body) = (req.headers(), UnreadBody::of(depot));
+        let run = run(headers)?;
         let room = &front.body_room;
         let body = decompress::read(headers, body, room, &key, Some(funds), &mut work).await?;
         let request = ProxyRequest {
@@ -99,6 +104,7 @@ impl Generate {
             body: body.bytes,
             headers: forwarded(headers, self.family),
             session: session(headers),
+            run,
             is_owners: key.is_owner,
             ends_with_error: agent(headers)
                 .is_some_and(|agent| agent.end_of_money == EndOfMoney::Error),
@@ -135,6 +141,19 @@ pub(super) fn forwarded(headers: &HeaderMap, family: Family) -> Vec<(String, Byt
 pub(super) fn session(headers: &HeaderMap) -> Option<Bytes> {
     let named = headers.get(SESSION_HEADER)?;
     Some(Bytes::copy_from_slice(named.as_bytes()))
+}
+
+/// The run that a client names; an empty name is none.
+fn run(headers: &HeaderMap) -> Result<Option<RunName>, Failure> {
+    let named = headers.get(RUN_HEADER);
+    let Some(named) = named.filter(|name| !name.as_bytes().trim_ascii().is_empty()) else {
+        return Ok(None);
+    };
+    let name = std::str::from_utf8(named.as_bytes())
+        .map_err(|_| "a run's name is text in UTF-8".to_owned());
+    let name = name.and_then(|name| name.parse().map_err(|refused: Refusal| refused.to_string()));
+    name.map(Some)
+        .map_err(|why| Failure::bad_query(RUN_HEADER, why))
 }
 
 fn answer(res: &mut Response, reply: Reply) {

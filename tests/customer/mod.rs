@@ -8,6 +8,7 @@ mod open_pages;
 mod owners;
 mod paper;
 mod plans;
+mod runs;
 mod seller;
 pub(crate) mod sessions;
 mod setup;

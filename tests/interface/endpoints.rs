@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{CHAT, Desk, NATIVE, RESPONSES, SHIPPED, ids, picture, saying, tools, with};
 use crate::process::cli::Cli;
 use crate::support::upstream::ScriptedUpstream;
-use crate::support::{Answer, Gateway, ask, catalog, path, routes_speaking, talking};
+use crate::support::{Answer, Gateway, ask, catalog, chat, path, routes_speaking, talking};
 
 #[tokio::test]
 async fn get_v1_models() {
@@ -136,6 +136,31 @@ async fn post_v1_rerank() {
     // Two tokens of the query with each document of one and three.
     assert_eq!(answer.json()["usage"]["prompt_tokens"], 8);
     assert_eq!(answer.header("x-farebox-cost"), Some("0.00000016"));
+}
+
+#[tokio::test]
+async fn run_of_a_request() {
+    let upstream = ScriptedUpstream::start(talking("PONG")).await;
+    let gateway = Gateway::before(&upstream).await;
+    let key = gateway.key("5").await;
+    let body = chat("test-model", false).to_string();
+    let headers = [
+        ("content-type", "application/json"),
+        ("x-farebox-run", "night"),
+    ];
+    let answer = gateway
+        .send("/v1/chat/completions", &key, body, &headers)
+        .await;
+    let usage = gateway.get("/v1/usage?by=run", &key).await.json();
+    let run = &usage["runs"][0];
+    assert_eq!(
+        (&run["run"], &run["requests"]),
+        (&json!("night"), &json!(1))
+    );
+    assert_eq!(
+        run["cost"].to_string(),
+        answer.header("x-farebox-cost").unwrap()
+    );
 }
 
 /// A model of vectors at the built-in provider.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::book::run::{self, RunSums};
 use crate::rule::payment::PaymentAddressee;
 use crate::table::rows::TableRows;
 use crate::{
@@ -38,6 +39,8 @@ pub(crate) struct Changes {
     /// Answers go that are of this instant or before it.
     pub(crate) forget_answers: Option<Timestamp>,
     pub(crate) usage: BTreeMap<UsagePlace, UsageRow>,
+    /// Requests that name a run.
+    pub(crate) runs: RunSums,
     pub(crate) published: BTreeMap<String, Timestamp>,
     /// What targets have taught, in the order in which it came: each sum is halved where its own addition fills it.
     pub(crate) taught: Vec<TaughtChange>,
@@ -97,6 +100,7 @@ impl Changes {
             names,
             forget_answers,
             usage,
+            runs,
             published,
             taught,
             own_costs,
@@ -120,6 +124,7 @@ impl Changes {
             && names.is_empty()
             && forget_answers.is_none()
             && usage.is_empty()
+            && runs.is_empty()
             && published.is_empty()
             && taught.is_empty()
             && own_costs.is_empty()
@@ -146,7 +151,7 @@ impl Changes {
         }
     }
 
-    /// Adds an ended request to its hour.
+    /// Adds an ended request to its hour and to its run.
     pub(crate) fn roll_up(&mut self, entry: &JournalEntry) {
         let (Some(bill), Some(key)) = (&entry.bill, entry.key) else {
             return;
@@ -161,6 +166,7 @@ impl Changes {
             };
             self.usage.entry(place).or_default().merge(&row);
         }
+        run::add(&mut self.runs, entry);
     }
 
     /// Records a slug as published, unless it is known.

@@ -20,5 +20,6 @@ pub(crate) mod payment_answer;
 pub(crate) mod plan_act;
 pub mod plan_answer;
 mod reader;
+pub(crate) mod run;
 pub mod statement;
 pub(crate) mod verify;

@@ -11,7 +11,7 @@ use crate::rule::key::KeyRecord;
 use crate::rule::limit::Traffic;
 use crate::rule::link::SignInLink;
 use crate::{
-    GrantRecord, KeyId, Payment, PersonalData, PlanWindow, Served, Session, Subscription,
+    GrantRecord, KeyId, Payment, PersonalData, PlanWindow, RunSum, Served, Session, Subscription,
     Timestamp, UsageRow,
 };
 
@@ -47,6 +47,8 @@ pub(crate) struct CustomerRows {
     pub(crate) next_grant_at: Option<Timestamp>,
     /// Its traffic, where the store counts it by customer.
     pub(crate) traffic: Option<Traffic>,
+    /// The sum of all runs of each month.
+    pub(crate) runs: Vec<RunSum>,
     /// Its usage, where the store keeps it by key.
     pub(crate) usage: Option<HourlyUsage>,
 }

@@ -20,6 +20,11 @@ impl StatementMonth {
         Self(CapInterval::Month.window(UtcDay::of(at)))
     }
 
+    /// Its first day.
+    pub(crate) const fn first(self) -> UtcDay {
+        self.0
+    }
+
     /// Its first instant.
     #[must_use]
     pub const fn begin(self) -> Timestamp {

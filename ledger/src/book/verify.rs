@@ -13,6 +13,7 @@ use super::head::{Hash, NOTHING, StoredCustomer};
 use super::history::ToldStates;
 pub(crate) use super::reader::{CustomerRows, HourlyUsage, LedgerIdentity, LedgerReader, ReadRow};
 use super::statement::StatementWalk;
+use crate::book::run::MonthsOfRuns;
 use crate::rule::hold::StoredHold;
 use crate::value::reference;
 use crate::{
@@ -82,6 +83,7 @@ struct CustomerHistory {
     spent: i128,
     charges: i64,
     hours: HourlyUsage,
+    runs: MonthsOfRuns,
     /// Requests that were refunded after the entry that is looked at.
     refunds: HashMap<OperationId, i128>,
     references: BTreeMap<String, OperationId>,
@@ -130,7 +132,7 @@ impl LedgerCheck {
         self.report.keys = self.report.keys.saturating_add(count(rows.keys.len()));
         self.report.holds = self.report.holds.saturating_add(count(rows.holds.len()));
         let history = self.entries(reader, &name, &rows).await?;
-        self.account(&name, &rows.stored, &history);
+        self.account(&name, &rows, &history);
         self.payments(&name, &rows, &history);
         self.holds(&name, &rows);
         self.counters(&name, &rows, &history);
@@ -298,6 +300,7 @@ impl LedgerCheck {
         }
         if let (Some(bill), Some(key)) = (&entry.bill, entry.key) {
             history.charges = history.charges.saturating_add(1);
+            history.runs.add(entry);
             // Only compared where the store keeps it by key.
             for (target, served, row) in UsageRow::of(entry, bill).filter(|_| rows.usage.is_some())
             {
@@ -342,7 +345,8 @@ impl LedgerCheck {
 
     // --- what follows from the entries ---
 
-    fn account(&mut self, name: &str, stored: &StoredCustomer, history: &CustomerHistory) {
+    fn account(&mut self, name: &str, rows: &CustomerRows, history: &CustomerHistory) {
+        let (stored, runs) = (&rows.stored, &rows.runs);
         let account = &stored.customer.account;
         if !account.is_sound() {
             self.fault(format!("{name}: spent and held are more than its credit"));
@@ -356,6 +360,11 @@ impl LedgerCheck {
                     "{name}: {what} {found} does not follow from its entries"
                 ));
             }
+        }
+        if let Some(month) = history.runs.other_than(runs) {
+            self.fault(format!(
+                "{name}: the runs of {month} do not follow from its entries"
+            ));
         }
         let last = history.last_top_up.unwrap_or_default();
         if stored.watch.last_top_up != last {

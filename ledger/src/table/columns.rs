@@ -13,8 +13,9 @@ use crate::rule::watch::BalanceTold;
 use crate::{
     Amount, Caps, CustomerId, CustomerStatus, EventKind, GrantId, GrantKind, GrantStatus, Gross,
     KeyId, KeyStatus, LotId, MoneyPart, OperationId, PaidPeriods, PersonalData, PersonalHash,
-    PlanTerms, ReservationId, SecretHash, Served, ServedRegion, ServedTier, SubscriptionId,
-    Timestamp, TokenId, TokenRole, Usage, UsageKind, UsageRow, UtcDay, WindowId, WindowPlace,
+    PlanTerms, ReservationId, SecretHash, Served, ServedRegion, ServedTier, StatementMonth,
+    SubscriptionId, Timestamp, TokenId, TokenRole, Usage, UsageKind, UsageRow, UtcDay, WindowId,
+    WindowPlace,
 };
 
 /// The cause of an error in another library.
@@ -388,6 +389,7 @@ stored! {
         CustomerStatus, "status", |code| coded(code, &[Self::Active, Self::Suspended, Self::Closed], customer_status_code), |own| customer_status_code(*own);
         BalanceTold, "warning", |code| Self::of(code), |own| own.code();
         UtcDay, "number", |number| Some(Self(number)), |own| own.number();
+        StatementMonth, "month", |day| Some(Self::of(UtcDay(day).begin())), |own| own.first().number();
         KeyId, "key's id", |number| Self::from_i64(number), |own| own.to_i64();
         CustomerId, "customer's id", |number| Self::from_i64(number), |own| own.to_i64();
         TokenId, "token's id", |number| Self::from_i64(number), |own| own.to_i64();

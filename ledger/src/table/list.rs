@@ -14,8 +14,9 @@ use crate::value::reference;
 use crate::{
     Amount, ApiAnswer, CustomerId, Event, EventKind, FilesAct, GrantKind, GrantRecord, Gross,
     HouseAct, HouseSubject, KeyId, LedgerError, Lot, LotId, OperationId, OwnCost, PaidPeriods,
-    PaidSum, Payment, PlanTerms, PlanWindow, PublishedSlug, Reservation, ReservationId, SecretHash,
-    Session, Subscription, Timestamp, Token, TokenDay, TokenId, TokenRole, UtcDay,
+    PaidSum, Payment, PlanTerms, PlanWindow, PublishedSlug, Reservation, ReservationId, RunSum,
+    SecretHash, Session, StatementMonth, Subscription, Timestamp, Token, TokenDay, TokenId,
+    TokenRole, UtcDay,
 };
 
 tables! {
@@ -240,6 +241,13 @@ columns! { OwnCost {
     hour: i64 = "hour";
     target: String = "target";
     cost: Amount = "cost";
+} }
+
+columns! { RunSum {
+    month: StatementMonth = "month";
+    run: String = "run";
+    requests: u64 = "requests";
+    charge: Amount = "charge";
 } }
 
 columns! { PublishedSlug {

@@ -17,6 +17,7 @@ mod pairs;
 pub(crate) mod probe_lease;
 pub(crate) mod public_url;
 pub(crate) mod reference;
+pub mod run;
 pub mod service;
 pub mod text;
 pub mod tries;

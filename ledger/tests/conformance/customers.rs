@@ -8,11 +8,11 @@ use farebox_ledger::{
     NewPayment, Perform, PersonalData, Scope, TokenRole, UnappliedAct, UnappliedEnd,
 };
 
-fn customer(number: u64) -> CustomerId {
+pub(super) fn customer(number: u64) -> CustomerId {
     CustomerId::from_random(1_000 + number)
 }
 
-fn new_customer(number: u64, operation: u64, external_id: Option<&str>) -> NewCustomer {
+pub(super) fn new_customer(number: u64, operation: u64, external_id: Option<&str>) -> NewCustomer {
     let mut new = common::new_customer(number, operation);
     new.id = customer(number);
     new.settings.external_id = external_id.map(str::to_owned);
@@ -20,20 +20,20 @@ fn new_customer(number: u64, operation: u64, external_id: Option<&str>) -> NewCu
 }
 
 /// A key of a customer.
-fn key_of(number: u64, of: u64, operation: u64) -> NewKey {
+pub(super) fn key_of(number: u64, of: u64, operation: u64) -> NewKey {
     let mut new = new_key(number, operation, None);
     new.within.customer = Some(customer(of));
     new
 }
 
-fn hold_of(number: u64, of: u64, request: u64, usd: &str) -> NewHold {
+pub(super) fn hold_of(number: u64, of: u64, request: u64, usd: &str) -> NewHold {
     NewHold {
         customer: customer(of),
         ..new_hold(number, request, usd)
     }
 }
 
-fn credit_of(of: u64, operation: u64, usd: &str, reference: &str) -> Credit {
+pub(super) fn credit_of(of: u64, operation: u64, usd: &str, reference: &str) -> Credit {
     Credit {
         to: customer(of).into(),
         ..top_up(1, operation, usd, reference)

@@ -28,6 +28,7 @@ mod lists;
 mod plan_back;
 mod plans;
 mod reservations;
+mod runs;
 mod statements;
 mod stolen;
 mod taught;
@@ -130,6 +131,9 @@ use reservations::{
     a_checkout_that_is_completed_unpaid_keeps_its_place,
     a_payment_takes_its_own_place_and_no_other, nothing_is_reserved_that_could_not_be_booked,
     what_is_reserved_counts_until_it_ends,
+};
+use runs::{
+    names_beyond_the_most_of_a_month_are_others, requests_are_summed_by_the_run_that_they_name,
 };
 use stolen::{
     a_name_that_was_made_up_is_taken_over, a_recall_of_one_bad_day_fits,
@@ -247,6 +251,8 @@ stories!(
     usage_is_rolled_up_by_hour_and_slug,
     margins_are_by_key_target_and_day,
     costs_are_those_that_answers_told,
+    requests_are_summed_by_the_run_that_they_name,
+    names_beyond_the_most_of_a_month_are_others,
     sessions_end_with_the_key,
     sessions_of_a_key_and_of_a_customer_are_bounded,
     links_open_once,

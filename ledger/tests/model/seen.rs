@@ -98,6 +98,13 @@ pub(super) async fn everything(ledger: &dyn Ledger, told: usize) -> String {
             let used = ledger.usage(key(number), from, to).await.unwrap();
             seen.push(format!("{used:?}"));
         }
+        let months = (StatementMonth::of(from), StatementMonth::of(to));
+        for customer in &customers {
+            for of in [None, Some(key(1))] {
+                let sums = ledger.usage_by_run((customer.id, of), months, 9).await;
+                seen.push(format!("{:?}", sums.unwrap()));
+            }
+        }
         let used = ledger.slug_hours(from, to).await.unwrap();
         seen.push(format!("{used:?}"));
     }

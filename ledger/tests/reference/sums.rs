@@ -67,6 +67,52 @@ impl State {
         rows.into_values().collect()
     }
 
+    /// What requests cost by the runs that they name. Who comes after the first names of a month is one of the others.
+    pub(super) fn usage_by_run(
+        &self,
+        customer: CustomerId,
+        key: Option<KeyId>,
+        (first, last): (StatementMonth, StatementMonth),
+    ) -> Vec<RunSum> {
+        let mut names: BTreeMap<StatementMonth, BTreeSet<&str>> = BTreeMap::new();
+        let mut sums: BTreeMap<(StatementMonth, &str), (u64, Amount)> = BTreeMap::new();
+        for entry in self.of_customer(customer) {
+            let Some(run) = entry.bill.as_ref().and_then(Bill::run) else {
+                continue;
+            };
+            let month = StatementMonth::of(entry.at);
+            let of_month = names.entry(month).or_default();
+            let is_full = of_month.len() >= RunSum::MOST_NAMES as usize;
+            let run = if is_full && !of_month.contains(run) {
+                ""
+            } else {
+                run
+            };
+            if !run.is_empty() {
+                of_month.insert(run);
+            }
+            if key.is_none_or(|key| entry.key == Some(key)) {
+                let (requests, charge) = sums.entry((month, run)).or_default();
+                *requests = requests.saturating_add(1);
+                *charge = charge.checked_sub(entry.amount).unwrap_or_default();
+            }
+        }
+        let all = sums
+            .into_iter()
+            .map(|((month, run), (requests, charge))| RunSum {
+                month,
+                run: run.to_owned(),
+                requests,
+                charge,
+            });
+        let mut found: Vec<_> = all
+            .filter(|sum| (first..=last).contains(&sum.month))
+            .collect();
+        // Stable: names are in order already.
+        found.sort_by_key(|sum| (sum.month, std::cmp::Reverse(sum.charge)));
+        found
+    }
+
     /// The rollup of these hours, by hour, key, slug, target and class.
     pub(super) fn rollup(&self, (first, last): (i64, i64)) -> BTreeMap<RollupPlace, UsageRow> {
         let mut rows: BTreeMap<RollupPlace, UsageRow> = BTreeMap::new();

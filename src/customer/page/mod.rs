@@ -14,6 +14,7 @@ pub(super) mod plans;
 pub(super) mod prices;
 pub(super) mod receipt;
 pub(super) mod requests;
+pub(super) mod runs;
 mod runway;
 pub(super) mod setup;
 mod table;

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use farebox_ledger::{
-    Account, Amount, CustomerStatus, Key, KeyStatus, Timestamp, UsageRow, UtcDay,
+    Account, Amount, CustomerStatus, Key, KeyStatus, RunSum, Timestamp, UsageRow, UtcDay,
 };
 use maud::{Markup, html};
 
@@ -13,7 +13,7 @@ use super::chart::{Range, Spending};
 use super::requests::KeyLabels;
 use super::runway::{Runway, SpendingPace};
 use super::table::{column, head, table};
-use super::{caps, display, grants, pay, payments, plans, requests};
+use super::{caps, display, grants, pay, payments, plans, requests, runs};
 use crate::config::Shop;
 use crate::customer::newest::NewestRequests;
 use crate::customer::recent::{month_of, spent_since};
@@ -28,6 +28,8 @@ pub(in crate::customer) struct Overview {
     pub(in crate::customer) range: Range,
     /// For the last thirty days and for this month.
     pub(in crate::customer) rows: Vec<UsageRow>,
+    /// This month's.
+    pub(in crate::customer) runs: Vec<RunSum>,
     pub(in crate::customer) newest: NewestRequests,
     pub(in crate::customer) now: Timestamp,
     pub(in crate::customer) shop: Arc<Shop>,
@@ -69,6 +71,7 @@ impl Overview {
                 details { summary { "The chart as a table" } (spending.table()) }
                 div #models { (models) }
                 p.hint { "Usage by day: " a href="/dashboard/usage.csv" { "CSV" } " · " a href="/dashboard/usage.json" { "JSON" } }
+                (runs::section(&self.runs))
             }
             section.card aria-labelledby="newest-title" {
                 h2 #newest-title { "Newest requests" }
@@ -294,6 +297,7 @@ mod tests {
             key,
             range: Range::Month,
             rows,
+            runs: Vec::new(),
             newest: NewestRequests::default(),
             now,
             shop: Arc::default(),

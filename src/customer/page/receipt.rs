@@ -59,6 +59,7 @@ pub(in crate::customer) fn page(
                 @if let Some(lost) = receipt::fact(bill, LOST) { dt { "Lost in translation" } dd { code { (lost) } } }
                 @if let Some(limit) = receipt::fact(bill, LIMIT) { dt { "Limit, lowered to what the money paid for" } dd { (limit) " tokens" } }
                 @if let Some(waited) = receipt::fact(bill, WAITED) { dt { "Waited for held money" } dd { (waited) " ms" } }
+                @if let Some(run) = bill.run() { dt { "Run" } dd { (run) } }
                 dt { "Held while it ran" } dd { (bill.hold) " USD; what was not charged was given back" }
                 @if is_owner { dt { "Balance after" } dd { (entry.balance_after) " USD" } }
             }

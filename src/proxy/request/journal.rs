@@ -1,6 +1,6 @@
 //! What the journal and the log record of a request: its bill so far, its last one, and its record.
 
-use farebox_ledger::{Amount, Bill, ToldCost};
+use farebox_ledger::{Amount, Bill, RunName, ToldCost};
 
 use super::super::end::End;
 use super::super::record::{self, Record};
@@ -50,6 +50,7 @@ impl Admitted {
                 .chain(node)
                 .chain(self.of_money())
                 .chain(self.unread_cost())
+                .chain(self.run())
                 .collect(),
             served: self.billed_as(&counted.usage),
             provider_cost: match self.count.meter.told_cost() {
@@ -69,6 +70,12 @@ impl Admitted {
         let waited = self.running.waited();
         let waited = (!waited.is_zero()).then(|| (WAITED.to_owned(), millis(waited).to_string()));
         limit.into_iter().chain(waited)
+    }
+
+    /// The run that the customer named.
+    fn run(&self) -> Option<(String, String)> {
+        let run = self.request.run.as_ref()?;
+        Some((RunName::FACT.to_owned(), run.to_string()))
     }
 
     /// What the answer said of its cost in words that are no amount.

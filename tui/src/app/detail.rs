@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use farebox_ledger::{
-    Amount, AuditRecord, GrantRecord, JournalEntry, OpenHold, Payment, Scope, Timestamp, UsageRow,
+    Amount, AuditRecord, GrantRecord, JournalEntry, OpenHold, Payment, RunSum, Scope, Timestamp,
+    UsageRow,
 };
 use farebox_selling::subscription::SubscriptionDocument;
 
@@ -15,6 +16,7 @@ use super::order::{ListOrder, ListState};
 use super::party::{MemberKey, Party};
 use super::tabs::{
     ACTS, ENTRIES, ENTRIES_OF_KEY, GRANTS, MEMBERS, MODEL_SUMS, ModelSum, PAYMENTS, PLANS, RUNNING,
+    RUNS,
 };
 
 /// Entries read per page.
@@ -37,6 +39,7 @@ pub(crate) enum Tab {
     /// Of a customer.
     Keys,
     Models,
+    Runs,
     Running,
     Acts,
     Charts,
@@ -47,6 +50,7 @@ const TABS_OF_KEY: &[(Tab, &str)] = &[
     (Tab::Entries, "all"),
     (Tab::Payments, "money in"),
     (Tab::Models, "models"),
+    (Tab::Runs, "runs"),
     (Tab::Running, "running"),
     (Tab::Acts, "acts"),
     (Tab::Charts, "charts"),
@@ -59,6 +63,7 @@ const TABS_OF_CUSTOMER: &[(Tab, &str)] = &[
     (Tab::Plans, "plans"),
     (Tab::Keys, "keys"),
     (Tab::Models, "models"),
+    (Tab::Runs, "runs"),
     (Tab::Running, "running"),
     (Tab::Acts, "acts"),
     (Tab::Charts, "charts"),
@@ -96,6 +101,8 @@ pub(crate) struct DetailData {
     pub(crate) entries_end: bool,
     /// The last 30 days.
     pub(crate) usage: Vec<UsageRow>,
+    /// Of this month.
+    pub(crate) runs: Vec<RunSum>,
     pub(crate) acts: Vec<AuditRecord>,
     pub(crate) holds: Vec<OpenHold>,
     /// Of a customer, oldest first.
@@ -115,6 +122,8 @@ pub(crate) struct PartyDetail {
     pub(crate) entries: Vec<JournalEntry>,
     pub(crate) entries_end: bool,
     pub(crate) usage: Vec<UsageRow>,
+    /// Of this month.
+    pub(crate) runs: Vec<RunSum>,
     pub(crate) acts: Vec<AuditRecord>,
     pub(crate) holds: Vec<OpenHold>,
     pub(crate) keys: Vec<MemberKey>,
@@ -141,6 +150,7 @@ impl PartyDetail {
             entries: Vec::new(),
             entries_end: false,
             usage: Vec::new(),
+            runs: Vec::new(),
             acts: Vec::new(),
             holds: Vec::new(),
             keys: Vec::new(),
@@ -186,6 +196,7 @@ impl PartyDetail {
         self.plans = plans_of(data.party.as_ref(), data.at);
         (self.party, self.usage, self.acts, self.holds) =
             (data.party, data.usage, data.acts, data.holds);
+        self.runs = data.runs;
         (self.keys, self.unapplied, self.grants) = (data.keys, data.unapplied, data.grants);
         (self.loaded, self.error, self.at) = (true, None, data.at);
         self.list.stay_in(self.rows());
@@ -220,6 +231,7 @@ impl PartyDetail {
             Tab::Plans => self.plans.len(),
             Tab::Keys => self.keys.len(),
             Tab::Models => self.by_model().len(),
+            Tab::Runs => self.runs.len(),
             Tab::Running => self.holds.len(),
             Tab::Acts => self.acts.len(),
             Tab::Charts => 0,
@@ -265,6 +277,7 @@ impl PartyDetail {
             Tab::Plans => orders(PLANS),
             Tab::Keys => orders(MEMBERS),
             Tab::Models => orders(MODEL_SUMS),
+            Tab::Runs => orders(RUNS),
             Tab::Running => orders(RUNNING),
             Tab::Acts => orders(ACTS),
             Tab::Charts => Vec::new(),

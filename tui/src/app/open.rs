@@ -81,7 +81,7 @@ impl ConsoleApp {
                 self.modal = act.map(Modal::Reading);
                 None
             }
-            Tab::Grants | Tab::Plans | Tab::Keys | Tab::Models | Tab::Charts => None,
+            Tab::Grants | Tab::Plans | Tab::Keys | Tab::Models | Tab::Runs | Tab::Charts => None,
         };
         let of = detail.of;
         request

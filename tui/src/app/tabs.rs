@@ -1,6 +1,6 @@
 //! The lists on the page of a key or customer, one for each tab.
 
-use farebox_ledger::{Amount, AuditRecord, GrantRecord, JournalEntry, OpenHold, UsageRow};
+use farebox_ledger::{Amount, AuditRecord, GrantRecord, JournalEntry, OpenHold, RunSum, UsageRow};
 use farebox_selling::subscription::{PlanPeriodDocument, PlanWindowDocument, SubscriptionDocument};
 use farebox_selling::value::Instant;
 
@@ -156,6 +156,16 @@ pub(crate) const MODEL_SUMS: &[ListColumn<ModelSum>] = &[
     }),
 ];
 
+/// The runs of this month.
+pub(crate) const RUNS: &[ListColumn<RunSum>] = &[
+    fill("RUN").rising(3, |sum, _| match sum.run.as_str() {
+        "" => faint("others"),
+        name => plain(name),
+    }),
+    right("REQUESTS", 9, 0).falling(1, |sum, _| count(sum.requests)),
+    right("SPENT", 12, 0).falling(2, |sum, _| within(sum.charge, 12)),
+];
+
 /// Running requests.
 pub(crate) const RUNNING: &[ListColumn<OpenHold>] = &[
     left("REQUEST", 15, 2).rising(6, |hold, _| {
@@ -198,6 +208,10 @@ impl ListRow for AuditRecord {
 }
 
 impl ListRow for ModelSum {
+    type At<'a> = &'a Self;
+}
+
+impl ListRow for RunSum {
     type At<'a> = &'a Self;
 }
 

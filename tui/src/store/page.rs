@@ -1,8 +1,8 @@
 //! What stands on the page of a key or customer, and whether its entries add up.
 
 use farebox_ledger::{
-    Amount, CustomerId, EntryQuery, GrantQuery, Key, KeyQuery, LedgerError, OpenHold, Scope,
-    Timestamp, UsageRow,
+    Amount, CustomerId, EntryQuery, GrantQuery, Key, KeyId, KeyQuery, LedgerError, OpenHold,
+    RunSum, Scope, StatementMonth, Timestamp, UsageRow,
 };
 
 use super::StoreShared;
@@ -36,6 +36,13 @@ impl StoreShared {
         let mut entries = self.ledger.entries(entries_of(of)).await?;
         entries.reverse();
         let usage = self.usage_of(of, now).await?;
+        let month = StatementMonth::of(now);
+        let payer = party.as_ref().map(|party| party.customer().id);
+        let runs = match (payer, of) {
+            (None, _) => Vec::new(),
+            (Some(payer), Scope::Key(key)) => self.runs_of((payer, Some(key)), month).await?,
+            (Some(payer), Scope::Customer(_)) => self.runs_of((payer, None), month).await?,
+        };
         let acts = self.ledger.audit(Some(of), None, detail::PAGE).await?;
         let holds = self.ledger.open_holds(Some(of), LIST).await?;
         let (keys, unapplied, grants) = match of {
@@ -58,6 +65,7 @@ impl StoreShared {
             entries_end: entries.len() < detail::PAGE,
             entries,
             usage,
+            runs,
             acts,
             holds,
             keys,
@@ -75,6 +83,16 @@ impl StoreShared {
                 Ok(by_key.into_values().flatten().collect())
             }
         }
+    }
+
+    /// What cost most.
+    async fn runs_of(
+        &self,
+        of: (CustomerId, Option<KeyId>),
+        month: StatementMonth,
+    ) -> Result<Vec<RunSum>, LedgerError> {
+        let most = u32::try_from(LIST).unwrap_or(u32::MAX);
+        self.ledger.usage_by_run(of, (month, month), most).await
     }
 
     /// The keys of a customer, oldest first, with their own sums.

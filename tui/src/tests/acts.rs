@@ -410,6 +410,7 @@ fn older_answers_are_dropped() {
         entries: Vec::new(),
         entries_end: true,
         usage: Vec::new(),
+        runs: Vec::new(),
         acts: Vec::new(),
         holds: Vec::new(),
         keys: Vec::new(),

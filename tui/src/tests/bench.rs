@@ -428,6 +428,7 @@ impl Bench {
             entries: if busy { entries() } else { Vec::new() },
             entries_end: true,
             usage: if busy { usage() } else { Vec::new() },
+            runs: if busy { runs() } else { Vec::new() },
             acts: if busy { acts() } else { Vec::new() },
             holds: if busy { holds() } else { Vec::new() },
             keys,

@@ -9,9 +9,9 @@ use farebox_ledger::{
     CustomerStatus, EndReason, EntryKind, Grant, GrantId, GrantKind, GrantName, GrantRecord,
     GrantStatus, Grants, JournalEntry, Key, KeyId, KeyRecord, KeySettings, KeyStatus, MarginRow,
     OpenHold, OperationId, PaidSum, Payment, PaymentStatus, PeriodAnchor, PlanTerms, PlanWindow,
-    Plans, Registers, RunningPeriod, SecretHash, Served, ServedRegion, ServedTier, SlugHour,
-    Subscription, SubscriptionId, SubscriptionState, SubscriptionStatus, Timestamp, Totals, Usage,
-    UsageRow, WindowId, WindowPlace,
+    Plans, Registers, RunSum, RunningPeriod, SecretHash, Served, ServedRegion, ServedTier,
+    SlugHour, StatementMonth, Subscription, SubscriptionId, SubscriptionState, SubscriptionStatus,
+    Timestamp, Totals, Usage, UsageRow, WindowId, WindowPlace,
 };
 use farebox_selling::value::{CustomerName, Instant, Usd};
 use farebox_selling::waiting::WaitingThing;
@@ -505,6 +505,20 @@ pub(super) fn holds() -> Vec<OpenHold> {
         hold(3, "gpt-5-mini", 6),
         hold(2, "large-model", 7),
         hold(1, "gpt-5-mini", 7),
+    ]
+}
+
+pub(super) fn runs() -> Vec<RunSum> {
+    let run = |name: &str, requests, charge: &str| RunSum {
+        month: StatementMonth::of(now()),
+        run: name.to_owned(),
+        requests,
+        charge: usd(charge),
+    };
+    vec![
+        run("nightly/2026-11-21", 48, "3.2"),
+        run("", 12_004, "2.75"),
+        run("mend the last test", 3, "0.07"),
     ]
 }
 

@@ -33,6 +33,7 @@ const LISTS: &[&str] = &[
     "jjj<enter>]]",
     "jjj<enter>]]]",
     "jjj<enter>]]]]",
+    "jjj<enter>]]]]]",
 ];
 
 /// The labels on the screen, from the top.
@@ -142,7 +143,7 @@ fn read(title: &str, cell: &str) -> (i64, String) {
 }
 
 /// Columns whose cells are cut or stand for something else: the worst state first, the whole of an id, no reason last.
-const OTHERWISE: &[(&str, &str)] = &[("4", "STATE"), ("4", "WHY"), ("jjj<enter>]]]", "REQUEST")];
+const OTHERWISE: &[(&str, &str)] = &[("4", "STATE"), ("4", "WHY"), ("jjj<enter>]]]]", "REQUEST")];
 
 #[test]
 fn every_list_sorted_by_any_column_shows_its_rows_in_that_order() {

@@ -54,8 +54,11 @@ fn key_detail() {
     at_all_sizes("detail_models", |bench| {
         bench.press("jjj<enter>]]");
     });
-    at_all_sizes("detail_running", |bench| {
+    at_all_sizes("detail_runs", |bench| {
         bench.press("jjj<enter>]]]");
+    });
+    at_all_sizes("detail_running", |bench| {
+        bench.press("jjj<enter>]]]]");
     });
 }
 

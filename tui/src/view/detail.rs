@@ -10,7 +10,7 @@ use crate::app::detail::{BalanceCheck, PartyDetail, Tab};
 use crate::app::list::{ListColumn, ListRow};
 use crate::app::money::spend::SpendFlow;
 use crate::app::mouse::Spot;
-use crate::app::tabs::{ACTS, GRANTS, MEMBERS, MODEL_SUMS, PAYMENTS, PLANS, RUNNING};
+use crate::app::tabs::{ACTS, GRANTS, MEMBERS, MODEL_SUMS, PAYMENTS, PLANS, RUNNING, RUNS};
 use crate::format;
 use crate::sanitize::width;
 
@@ -103,6 +103,7 @@ fn rows(app: &ConsoleApp, detail: &PartyDetail, pen: &mut Pen<'_>, area: Rect) {
             Tab::Plans => "no plan yet: press p to sell or give one",
             Tab::Keys => "no keys yet: press n to make one",
             Tab::Models => "no usage in the last 7 days",
+            Tab::Runs => "no request of this month named a run",
             Tab::Running => "no request is running",
             Tab::Acts => "no acts",
             Tab::Charts => "",
@@ -123,6 +124,7 @@ fn rows(app: &ConsoleApp, detail: &PartyDetail, pen: &mut Pen<'_>, area: Rect) {
         Tab::Plans => list(detail, pen, area, PLANS, detail.plans.iter()),
         Tab::Keys => list(detail, pen, area, MEMBERS, detail.keys.iter()),
         Tab::Models => list(detail, pen, area, MODEL_SUMS, detail.by_model().iter()),
+        Tab::Runs => list(detail, pen, area, RUNS, detail.runs.iter()),
         Tab::Running => list(detail, pen, area, RUNNING, detail.holds.iter()),
         Tab::Acts => list(detail, pen, area, ACTS, detail.acts.iter()),
         Tab::Charts => {}

@@ -71,9 +71,9 @@ use crate::{
     EntryQuery, FilesAct, Finish, Gateway, GrantQuery, GrantRecord, HouseAct, JournalEntry, Key,
     KeyId, KeyQuery, Ledger, LedgerError, LedgerTrouble, MarginQuery, Margins, OpenHold, OpenMode,
     Opening, OperationId, OwnCost, Payment, PersonalData, ProbeLease, PublishedSlug, ResolveHold,
-    Scope, SecretHash, Server, SlugHour, SlugUse, Subscription, SubscriptionId, Taught, Timestamp,
-    Token, TokenDay, Totals, UsageRow, UtcDay, VendorIds, VerifyReport, WholeRows, WholeTable,
-    WriterStats, lock,
+    RunSum, Scope, SecretHash, Server, SlugHour, SlugUse, StatementMonth, Subscription,
+    SubscriptionId, Taught, Timestamp, Token, TokenDay, Totals, UsageRow, UtcDay, VendorIds,
+    VerifyReport, WholeRows, WholeTable, WriterStats, lock,
 };
 pub use confirmations::AcceptedLoss;
 use connector::Connector;
@@ -434,6 +434,17 @@ impl Ledger for PostgresLedger {
     ) -> Result<BTreeMap<KeyId, Vec<UsageRow>>, LedgerError> {
         self.readers
             .with(|link| async move { reads::usage_by_key(&link, customer, from, to).await })
+            .await
+    }
+
+    async fn usage_by_run(
+        &self,
+        of: (CustomerId, Option<KeyId>),
+        months: (StatementMonth, StatementMonth),
+        limit: u32,
+    ) -> Result<Vec<RunSum>, LedgerError> {
+        self.readers
+            .with(|link| async move { reads::usage_by_run(&link, of, months, limit).await })
             .await
     }
 

@@ -21,8 +21,8 @@ use crate::value::reference;
 use crate::value::tries::UNMETERED;
 use crate::{
     Addressees, Amount, AuditRecord, Customer, CustomerBy, CustomerId, EntryQuery, JournalEntry,
-    KeyId, LedgerError, OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, Scope,
-    SecretHash, SlugUse, Timestamp, Totals, UsageRow,
+    KeyId, LedgerError, OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, RunSum, Scope,
+    SecretHash, SlugUse, StatementMonth, Timestamp, Totals, UsageRow,
 };
 
 type ReadResult<T> = Result<T, TransactionTrouble>;
@@ -339,6 +339,31 @@ pub(super) async fn usage_by_key(
 fn hour_row(columns: &mut Columns<'_>) -> ReadResult<UsageRow> {
     let hour = Timestamp::from_millis(columns.number()?.saturating_mul(3_600_000));
     Ok(usage_row(hour, columns)?)
+}
+
+/// What requests cost by the runs that they name.
+pub(super) async fn usage_by_run(
+    link: &Link,
+    (customer, key): (CustomerId, Option<KeyId>),
+    (first, last): (StatementMonth, StatementMonth),
+    limit: u32,
+) -> ReadResult<Vec<RunSum>> {
+    let sql = "SELECT month, run, sum(requests)::bigint, sum(charge)::bigint FROM runs \
+         WHERE customer = $1 AND month BETWEEN $2 AND $3 AND key = coalesce($4, key) \
+         GROUP BY month, run ORDER BY month, sum(charge) DESC, run COLLATE \"C\" LIMIT $5";
+    let rows = link
+        .query(
+            sql,
+            &[
+                &customer.to_i64(),
+                &first.first().number(),
+                &last.first().number(),
+                &key.map(KeyId::to_i64),
+                &i64::from(limit),
+            ],
+        )
+        .await?;
+    rows.iter().map(|row| Ok(rows::row(row)?)).collect()
 }
 
 /// What of a customer's credit nobody paid.

@@ -13,7 +13,7 @@ use crate::book::chain::{ChainedEntry, evidence_code, kind_code};
 use crate::rule::hold::StoredHold;
 use crate::store::codes;
 use crate::store::rows::{number, served_columns};
-use crate::{Amount, Bill, KeyId, OperationId, Session, UsageKind, UsageRow};
+use crate::{Amount, Bill, KeyId, OperationId, RunSum, Session, UsageKind, UsageRow};
 
 /// The statements that write a batch, in their order.
 pub(super) fn writes(rows: &Rows) -> Result<Vec<Write<'_>>, TransactionTrouble> {
@@ -28,6 +28,7 @@ pub(super) fn writes(rows: &Rows) -> Result<Vec<Write<'_>>, TransactionTrouble> 
     customers(rows, &mut writes);
     grants(rows, &mut writes);
     watched(rows, &mut writes);
+    runs(&rows.changes, &mut writes);
     personal(&rows.changes, &mut writes);
     references(&rows.changes, &mut writes);
     acts(rows, &mut writes);
@@ -274,6 +275,30 @@ fn usage<'b>(changes: &'b Changes, writes: &mut Vec<Write<'b>>) {
         ") DO UPDATE SET "
     );
     writes.push(placed.insert(&format!("{conflict}{added}")));
+}
+
+/// One statement for each: whether a name is one too many, the names before it decide.
+fn runs<'b>(changes: &'b Changes, writes: &mut Vec<Write<'b>>) {
+    const ADD: &str = "INSERT INTO runs AS t (customer, month, run, key, requests, charge) VALUES ($1::bigint, $2::bigint, \
+         CASE WHEN EXISTS (SELECT 1 FROM runs WHERE customer = $1::bigint AND month = $2::bigint AND run = $3::text) \
+             OR (SELECT count(DISTINCT run) FROM runs WHERE customer = $1::bigint AND month = $2::bigint AND run <> '') < $7::bigint \
+         THEN $3::text ELSE '' END, $4::bigint, $5::bigint, $6::bigint) \
+         ON CONFLICT (customer, month, run, key) DO UPDATE SET requests = t.requests + excluded.requests, \
+             charge = least(t.charge::numeric + excluded.charge, 9223372036854775807)::bigint";
+    for (place, (requests, charge)) in &changes.runs {
+        writes.push(Write {
+            sql: ADD.to_owned(),
+            columns: vec![
+                Box::new(place.customer.to_i64()),
+                Box::new(place.month.number()),
+                Box::new(place.run.as_str()),
+                Box::new(place.key.to_i64()),
+                Box::new(number(*requests)),
+                Box::new(charge.picos()),
+                Box::new(i64::from(RunSum::MOST_NAMES)),
+            ],
+        });
+    }
 }
 
 fn acts<'b>(rows: &'b Rows, writes: &mut Vec<Write<'b>>) {

@@ -101,6 +101,8 @@ impl DatabaseReader<'_> {
         let subscriptions = table_rows::read(link, grants, &[&number]).await?;
         let windows = table_rows::read(link, grants, &[&number]).await?;
         let grants = table_rows::read(link, grants, &[&number]).await?;
+        let runs = "SELECT month, '', sum(requests)::bigint, sum(charge)::bigint FROM runs WHERE customer = $1 GROUP BY month";
+        let runs = link.query(runs, &[&number]).await?;
         let read = || -> Decoded<CustomerRows> {
             let (stored, traffic, next_grant_at) = rows::stored_customer(found)?;
             let personal = personal.first().map(rows::row).transpose()?;
@@ -118,6 +120,7 @@ impl DatabaseReader<'_> {
                 grants,
                 subscriptions,
                 windows,
+                runs: runs.iter().map(rows::row).collect::<Decoded<_>>()?,
                 next_grant_at,
                 traffic: Some(traffic),
                 usage: Some(usage?),

@@ -12,13 +12,14 @@ use crate::batch::changes::{Changes, UsagePlace};
 use crate::batch::rows::{CachedRow, CustomerRow, KeyRow, Rows};
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::StoredCustomer;
+use crate::book::run::RunPlace;
 use crate::rule::hold::StoredHold;
 use crate::rule::payment::PaymentAddressee;
 use crate::store::codes;
 use crate::store::rows::number;
 use crate::table::columns::StoredAlone;
 use crate::table::description::{DescribedRow, RowChange, written};
-use crate::{Account, Amount, Bill, OperationId, Session, UsageKind, UsageRow};
+use crate::{Account, Amount, Bill, OperationId, RunSum, Session, UsageKind, UsageRow};
 
 impl Batch<'_> {
     /// Writes all changes since the last flush.
@@ -58,6 +59,24 @@ impl BatchTables<'_> {
         }
         for (place, row) in &changes.usage {
             self.usage(place, row)?;
+        }
+        for (place, (requests, charge)) in &changes.runs {
+            let RunPlace {
+                customer,
+                month,
+                run,
+                key,
+            } = place;
+            let values = params![
+                customer,
+                month,
+                run,
+                key,
+                number(*requests),
+                charge,
+                RunSum::MOST_NAMES
+            ];
+            self.statements.get(Sql::AddToRun)?.execute(values)?;
         }
         if let Some(began) = changes.epoch {
             self.statements.get(Sql::InsertEpoch)?.execute(began)?;

@@ -87,9 +87,9 @@ use crate::{
     Addressees, Amount, AuditRecord, Customer, CustomerBy, CustomerId, CustomerQuery, Durability,
     EntryQuery, FilesAct, Finish, GrantQuery, GrantRecord, HouseAct, JournalEntry, Key, KeyId,
     KeyQuery, Ledger, LedgerError, LedgerTrouble, MarginQuery, Margins, OpenHold, OpenMode,
-    Operation, OperationId, Outcome, OwnCost, Payment, PersonalData, PublishedSlug, Scope,
-    SecretHash, SlugHour, SlugUse, Subscription, SubscriptionId, Taught, Timestamp, Token,
-    TokenDay, Totals, UsageRow, UtcDay, VendorIds, VerifyReport, WholeRows, WholeTable,
+    Operation, OperationId, Outcome, OwnCost, Payment, PersonalData, PublishedSlug, RunSum, Scope,
+    SecretHash, SlugHour, SlugUse, StatementMonth, Subscription, SubscriptionId, Taught, Timestamp,
+    Token, TokenDay, Totals, UsageRow, UtcDay, VendorIds, VerifyReport, WholeRows, WholeTable,
     WriterStats,
 };
 use ends::EndedKeys;
@@ -439,6 +439,16 @@ impl Ledger for SqliteLedger {
         to: Timestamp,
     ) -> Result<BTreeMap<KeyId, Vec<UsageRow>>, LedgerError> {
         self.scan(move |conn, _| reads::usage_by_key(conn, customer, from, to))
+            .await
+    }
+
+    async fn usage_by_run(
+        &self,
+        of: (CustomerId, Option<KeyId>),
+        months: (StatementMonth, StatementMonth),
+        limit: u32,
+    ) -> Result<Vec<RunSum>, LedgerError> {
+        self.scan(move |conn, _| reads::usage_by_run(conn, of, months, limit))
             .await
     }
 

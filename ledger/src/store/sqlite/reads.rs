@@ -21,8 +21,8 @@ use crate::value::reference;
 use crate::value::tries::UNMETERED;
 use crate::{
     Addressees, Amount, AuditRecord, Customer, CustomerBy, CustomerId, EntryQuery, JournalEntry,
-    Key, KeyId, OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, Scope, SecretHash,
-    SlugUse, Timestamp, Totals, UsageRow,
+    Key, KeyId, OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, RunSum, Scope,
+    SecretHash, SlugUse, StatementMonth, Timestamp, Totals, UsageRow,
 };
 
 /// Rows that one statement of a scan examines.
@@ -365,6 +365,22 @@ pub(super) fn usage_by_key(
         }
     }
     Ok(found)
+}
+
+/// What requests cost by the runs that they name.
+pub(super) fn usage_by_run(
+    conn: &Connection,
+    (customer, key): (CustomerId, Option<KeyId>),
+    (first, last): (StatementMonth, StatementMonth),
+    limit: u32,
+) -> Result<Vec<RunSum>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT month, run, sum(requests), sum(charge) FROM runs
+         WHERE customer = ?1 AND month BETWEEN ?2 AND ?3 AND key = coalesce(?4, key)
+         GROUP BY month, run ORDER BY month, sum(charge) DESC, run LIMIT ?5",
+    )?;
+    let values = params![customer, first.first(), last.first(), key, limit];
+    statement.query_map(values, super::rows::row)?.collect()
 }
 
 /// What of a customer's credit nobody paid.

@@ -119,6 +119,12 @@ statements! {
          ON CONFLICT DO UPDATE SET status = 1, tries = 0, due = excluded.due";
     UpdateDelivery = "UPDATE deliveries SET status = ?3, tries = ?4, due = coalesce(?5, due), why = ?6 WHERE event = ?1 AND webhook = ?2";
     ReviveDeliveries = "UPDATE deliveries SET status = 1, tries = 0, due = ?2 WHERE webhook = ?1 AND status IN (1, 3)";
+    // The most names of a month, and who of its customers comes later, are decided in the order of the statements.
+    AddToRun = "INSERT INTO runs (customer, month, run, key, requests, charge) VALUES (?1, ?2,
+             CASE WHEN EXISTS (SELECT 1 FROM runs WHERE customer = ?1 AND month = ?2 AND run = ?3)
+                 OR (SELECT count(DISTINCT run) FROM runs WHERE customer = ?1 AND month = ?2 AND run <> '') < ?7
+             THEN ?3 ELSE '' END, ?4, ?5, ?6)
+         ON CONFLICT DO UPDATE SET requests = requests + excluded.requests, charge = min(charge + excluded.charge, 9223372036854775807)";
     OwnCost = "INSERT INTO own_costs VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET cost = excluded.cost";
 
     Act = concat!(select_act!(), " WHERE operation = ?1");

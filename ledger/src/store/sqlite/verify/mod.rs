@@ -181,6 +181,12 @@ fn around(conn: &Connection, stored: StoredCustomer) -> Result<CustomerRows> {
         grants: tables::read(conn, "WHERE customer = ?1 ORDER BY id", [of])?,
         subscriptions: tables::read(conn, "WHERE customer = ?1 ORDER BY id", [of])?,
         windows: tables::read(conn, "WHERE customer = ?1 ORDER BY id", [of])?,
+        runs: all(
+            conn,
+            "SELECT month, '', sum(requests), sum(charge) FROM runs WHERE customer = ?1 GROUP BY month",
+            of,
+            rows::row,
+        )?,
         next_grant_at: conn.query_row(
             "SELECT next_grant_at FROM accounts WHERE id = ?1",
             [of],
