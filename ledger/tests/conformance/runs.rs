@@ -11,8 +11,8 @@ use super::customers::{credit_of, customer, hold_of, key_of, new_customer};
 /// 29 November 1970, and 2 December.
 const NOVEMBER: i64 = 332 * 86_400;
 const DECEMBER: i64 = 335 * 86_400;
-/// Names at once.
-const AT_ONCE: usize = 250;
+/// Names at once: a customer may have 64 requests at once.
+const AT_ONCE: usize = 60;
 
 fn months() -> (StatementMonth, StatementMonth) {
     ["1970-01", "1971-01"]

@@ -40,6 +40,7 @@ INSERT INTO personal_data VALUES (?1, ?2) ON CONFLICT DO UPDATE SET data = exclu
 INSERT INTO plan_windows (id, customer, place, begins, ends, bound, charged, held, told) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (id) DO UPDATE SET charged = excluded.charged, held = excluded.held, told = excluded.told
 INSERT INTO refs VALUES (?1, ?2)
 INSERT INTO reservations (id, token, customer, credit, until, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+INSERT INTO runs (customer, month, run, key, requests, charge) VALUES (?1, ?2, CASE WHEN EXISTS (SELECT 1 FROM runs WHERE customer = ?1 AND month = ?2 AND run = ?3) OR (SELECT count(DISTINCT run) FROM runs WHERE customer = ?1 AND month = ?2 AND run <> '') < ?7 THEN ?3 ELSE '' END, ?4, ?5, ?6) ON CONFLICT DO UPDATE SET requests = requests + excluded.requests, charge = min(charge + excluded.charge, 9223372036854775807)
 INSERT INTO sessions (token, key, at, expires) VALUES (?1, ?2, ?3, ?4)
 INSERT INTO slugs (slug, published_at) VALUES (?1, ?2) ON CONFLICT (slug) DO UPDATE SET published_at = coalesce(published_at, excluded.published_at)
 INSERT INTO subscriptions (id, customer, open, state, moved, told) VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (id) DO UPDATE SET open = excluded.open, state = excluded.state, moved = excluded.moved, told = excluded.told
@@ -181,6 +182,8 @@ SELECT ledger FROM identity WHERE id = 1
 SELECT ledger, generation, made_at FROM identity
 SELECT max(operation) FROM entries
 SELECT max(request) FROM holds
+SELECT month, '', sum(requests), sum(charge) FROM runs WHERE customer = ?1 GROUP BY month
+SELECT month, run, sum(requests), sum(charge) FROM runs WHERE customer = ?1 AND month BETWEEN ?2 AND ?3 AND key = coalesce(?4, key) GROUP BY month, run ORDER BY month, sum(charge) DESC, run LIMIT ?5
 SELECT next_grant_at FROM accounts WHERE id = ?1
 SELECT operation, at, actor, details FROM files_acts ORDER BY operation
 SELECT plan FROM payments WHERE customer = ?1 AND status = 1 AND plan IS NOT NULL
