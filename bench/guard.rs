@@ -442,6 +442,7 @@ fn with_gateway_to(routes: &str, usd: Option<&str>, work: impl AsyncFnOnce(Gatew
             secret: SecretHash([1; 32]),
             settings,
             first_credit,
+            purse: None,
             act,
         };
         let key = ledger.perform(new).await.unwrap();

@@ -137,6 +137,7 @@ fn new_key(number: u64, now: Timestamp, funds: i64) -> NewKey {
             ..KeySettings::default()
         },
         first_credit: (funds > 0).then(|| (Amount::from_picos(funds), format!("bench-{number}"))),
+        purse: None,
         act: Act {
             operation,
             actor: "bench".to_owned(),

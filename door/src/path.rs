@@ -52,6 +52,10 @@ pub enum Method {
     Head,
     /// An action.
     Post,
+    /// A change of what is there.
+    Patch,
+    /// An end.
+    Delete,
     /// The handler distinguishes them itself.
     Any,
 }
@@ -64,6 +68,8 @@ impl Method {
             Self::Get => "GET",
             Self::Head => "HEAD",
             Self::Post => "POST",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
             Self::Any => "*",
         }
     }

@@ -163,6 +163,8 @@ impl Door {
             Method::Get => Router::with_filter(filters::get().or(filters::head())),
             Method::Head => Router::with_filter(filters::head()),
             Method::Post => Router::with_filter(filters::post()),
+            Method::Patch => Router::with_filter(filters::patch()),
+            Method::Delete => Router::with_filter(filters::delete()),
             Method::Any => Router::new(),
         };
         let place = place.push(called.goal(enter));

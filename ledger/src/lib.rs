@@ -45,7 +45,7 @@ pub use book::house_act::{HouseAct, HouseSubject};
 pub use book::margin::{MarginBy, MarginOrder, MarginQuery, MarginRow, Margins, SlugHour};
 pub use book::page::{
     CloseSession, CloseSessions, CustomerQuery, EntryQuery, GrantQuery, KeyOrder, KeyPlace,
-    KeyQuery, Publish, PublishedSlug, Session, SlugUse, Totals, UsageRow, VerifyReport,
+    KeyQuery, MadeQuery, Publish, PublishedSlug, Session, SlugUse, Totals, UsageRow, VerifyReport,
 };
 pub use book::payment_answer::PaymentMoved;
 pub use book::plan_answer::PlanAnswer;
@@ -82,6 +82,7 @@ pub use rule::key::{
 };
 pub use rule::limit::RateRule;
 pub use rule::link::{ConsumeLink, LINK_LIFETIME, LinkToken, NewLink, NewVisit};
+pub use rule::made::MadeBound;
 pub use rule::payment::{
     Addressees, AskedSum, FirstPayment, NewPayment, NewReversal, PaidSum, Payment, PaymentStatus,
     Registers, ReversalKind, UnappliedAct, UnappliedEnd, WaitingReversal,
@@ -210,6 +211,21 @@ pub enum Refusal {
     /// The token that asks is revoked or expired.
     #[error("the token is {0}")]
     TokenStopped(TokenStatus),
+    /// A key would have more left than the key that made it has room for.
+    #[error(
+        "a limit of {limit} USD leaves {left} USD, which is more than the {room} USD that the key that makes it has room for now"
+    )]
+    AboveRoom {
+        /// The limit.
+        limit: Amount,
+        /// What of it is neither charged nor held.
+        left: Amount,
+        /// What the key that makes it may spend now.
+        room: Amount,
+    },
+    /// The owner keys of a customer make no more keys now.
+    #[error("{0}")]
+    TooManyMade(MadeBound),
     /// The role of the token that asks, or the right of the owner key, does not cover this.
     #[error("{0}")]
     NotAllowed(String),

@@ -25,7 +25,7 @@ mod seen;
 use std::sync::Arc;
 
 use common::*;
-use customers::{a_cap, by_owner, customers, is_of_owner};
+use customers::{a_cap, a_limit, by_owner, customers, is_of_owner, made_by_owner};
 use facts::{a_change, a_credit, a_payment, a_reversal, cents, cost, hour};
 use farebox_ledger::memory::MemoryLedger;
 use farebox_ledger::sqlite::SqliteLedger;
@@ -254,6 +254,9 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
             reference,
         } => {
             let first_credit = (money > 0).then(|| (cents(money), format!("r-{reference}")));
+            if let Some(made) = made_by_owner(key, operation, money) {
+                return by_owner(ledger, Operation::Create(Box::new(made))).await;
+            }
             format!(
                 "{:?}",
                 ledger
@@ -296,7 +299,7 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
             cap,
             limit,
         } => {
-            let change = change(key, operation, a_cap(cap, limit));
+            let change = change(key, operation, a_limit(operation, a_cap(cap, limit)));
             if is_of_owner(operation) {
                 return by_owner(ledger, Operation::Change(Box::new(change))).await;
             }

@@ -305,17 +305,22 @@ impl SellerAct for Revoke {
     type Of = KeyId;
 
     async fn before(&self, of: &KeyId, doer: &Doer<'_>) -> Result<Vec<Deed>, Unfit> {
-        if self.with_made != Some(true) {
-            return Ok(Vec::new());
-        }
-        let made = reads::made_by(doer.ledger, *of).await?.into_iter();
-        let revoked = made.map(|key| Deed::on_key(key, Change::Revoke, doer.act()));
-        Ok(revoked.collect())
+        revoked(self.with_made, *of, doer).await
     }
 
     async fn deed(self, key: KeyId, doer: &Doer<'_>) -> Result<Deed, Unfit> {
         Ok(Deed::on_key(key, Change::Revoke, doer.act()))
     }
+}
+
+/// The acts that end what an owner key made, where that is wanted.
+async fn revoked(wanted: Option<bool>, owner: KeyId, doer: &Doer<'_>) -> Result<Vec<Deed>, Unfit> {
+    if wanted != Some(true) {
+        return Ok(Vec::new());
+    }
+    let made = reads::made_by(doer.ledger, owner).await?.into_iter();
+    let revoked = made.map(|key| Deed::on_key(key, Change::Revoke, doer.act()));
+    Ok(revoked.collect())
 }
 
 /// Give a key a new secret; balance and history stay
@@ -325,6 +330,9 @@ pub struct Rotate {
     /// How long the old secret still works: 0, 1h or 24h; not at all unless you say
     #[cfg_attr(feature = "clap", arg(long, value_name = "TIME", default_value = "0"))]
     pub overlap: Option<Word<Overlap>>,
+    /// Revoke the keys that this owner made: whoever had its secret may have made some
+    #[cfg_attr(feature = "clap", arg(long, action = clap::ArgAction::SetTrue))]
+    pub with_made: Option<bool>,
 }
 
 /// How long an old secret still works.
@@ -348,6 +356,10 @@ impl Worded for Overlap {
 impl SellerAct for Rotate {
     type Of = KeyId;
     const EXAMPLE: &'static str = r#"{"overlap":"1h"}"#;
+
+    async fn before(&self, of: &KeyId, doer: &Doer<'_>) -> Result<Vec<Deed>, Unfit> {
+        revoked(self.with_made, *of, doer).await
+    }
 
     async fn deed(self, key: KeyId, doer: &Doer<'_>) -> Result<Deed, Unfit> {
         let overlap = match self.overlap {
@@ -444,6 +456,7 @@ fn new(
         secret: secret.hash(),
         settings,
         first_credit,
+        purse: None,
         act,
     };
     (new, secret)

@@ -114,13 +114,17 @@ pub async fn key_that_signs_in(
     })
 }
 
-/// The keys that an owner made and that are not revoked.
+/// The keys that an owner made and that are neither revoked nor expired.
 ///
 /// # Errors
 /// When the ledger cannot be read, or there is no such key.
 pub async fn made_by(ledger: &dyn Ledger, owner: KeyId) -> Result<Vec<KeyId>, LedgerError> {
     let key = self::key(ledger, owner).await?;
     let mut made = keys_of(ledger, key.belongs_to).await?;
-    made.retain(|other| other.made_by == Some(owner) && other.stored_status != KeyStatus::Revoked);
+    let now = clock::now();
+    made.retain(|other| {
+        let ended = [KeyStatus::Revoked, KeyStatus::Expired].contains(&other.status(now));
+        other.made_by == Some(owner) && !ended
+    });
     Ok(made.iter().map(|key| key.id).collect())
 }

@@ -3,9 +3,10 @@
 
 use farebox_ledger::key::Change;
 use farebox_ledger::{
-    Act, Asked, Asker, CustomerAct, CustomerChange, ExpectedAct, Key, KeyChange, KeyId,
-    KeySettings, Ledger, LedgerError, LinkToken, Membership, NewKey, NewLink, Operation, Outcome,
-    Perform, PlanAct, PlanChange, Posted, Redemption, SecretHash, SubscriptionId,
+    Act, Answered, Asked, Asker, Cap, CustomerAct, CustomerChange, ExpectedAct, Key, KeyChange,
+    KeyId, KeySettings, Ledger, LedgerError, LinkToken, Membership, NewKey, NewLink, Once,
+    Operation, Outcome, Perform, PlanAct, PlanChange, Posted, Redemption, SecretHash,
+    SubscriptionId,
 };
 
 use crate::clock;
@@ -17,6 +18,17 @@ pub(super) struct Viewer {
     pub(super) key: Key,
     /// The session's token, hashed.
     pub(super) token: SecretHash,
+}
+
+/// A member key to make.
+#[derive(Debug)]
+pub(super) struct NewMember {
+    pub(super) id: KeyId,
+    pub(super) secret: SecretHash,
+    pub(super) settings: KeySettings,
+    /// What it may spend, at most what whoever makes it may spend then.
+    pub(super) purse: Option<Cap>,
+    pub(super) act: Act,
 }
 
 /// Whoever acts with a key.
@@ -45,17 +57,22 @@ impl<'a> Actor<'a> {
         self.ledger
     }
 
-    /// Makes a member key of the same customer.
+    /// Makes a member key of the same customer, once where a repetition can be recognised.
     ///
     /// # Errors
     /// Whatever the ledger refuses; so of every act of an owner.
     pub(super) async fn make_member(
         &self,
-        id: KeyId,
-        secret: SecretHash,
-        settings: KeySettings,
-        act: Act,
-    ) -> Result<Key, LedgerError> {
+        new: NewMember,
+        once: Option<Once>,
+    ) -> Result<Answered, LedgerError> {
+        let NewMember {
+            id,
+            secret,
+            settings,
+            purse,
+            act,
+        } = new;
         let new = NewKey {
             id,
             secret,
@@ -66,9 +83,10 @@ impl<'a> Actor<'a> {
                 made_by: Some(self.key.id),
             },
             first_credit: None,
+            purse,
             act,
         };
-        self.manage(new.into(), None).await?.try_into()
+        self.ask(new.into(), None, once).await
     }
 
     /// Changes a key of the same customer, unless it was changed since the caller read it.
@@ -128,15 +146,24 @@ impl<'a> Actor<'a> {
         operation: Operation,
         expected: Option<ExpectedAct>,
     ) -> Result<Outcome, LedgerError> {
+        let answered = self.ask(operation, expected, None).await?;
+        Ok(answered.outcome.unwrap_or(Outcome::Done))
+    }
+
+    async fn ask(
+        &self,
+        operation: Operation,
+        expected: Option<ExpectedAct>,
+        once: Option<Once>,
+    ) -> Result<Answered, LedgerError> {
         let asked = Asked {
             by: Asker::Owner(self.key.id),
             at: clock::now(),
-            once: None,
+            once,
             expected,
             operation,
         };
-        let answered = self.ledger.ask(asked).await?;
-        Ok(answered.outcome.unwrap_or(Outcome::Done))
+        self.ledger.ask(asked).await
     }
 
     /// Redeems a voucher for the key's customer.

@@ -188,7 +188,7 @@ fn key(statement: &Statement) -> DecimalJson {
 }
 
 /// OpenRouter's word for when a limit starts again.
-const fn limit_reset(interval: CapInterval) -> Option<&'static str> {
+pub(super) const fn limit_reset(interval: CapInterval) -> Option<&'static str> {
     match interval {
         CapInterval::Day => Some("daily"),
         CapInterval::Week => Some("weekly"),

@@ -7,17 +7,17 @@
 use farebox_ledger::key::Change;
 use farebox_ledger::{
     Act, Amount, Cap, CapInterval, CustomerAct, CustomerEdit, ExpectedAct, Key, KeyId, KeyOrder,
-    KeyQuery, KeySettings, Ledger, LedgerError, LinkToken, OperationId, Refusal, Scope, Secret,
-    Timestamp,
+    KeyQuery, KeySettings, Ledger, LedgerError, LinkToken, OperationId, Outcome, Refusal, Scope,
+    Secret, Timestamp,
 };
 use sha2::{Digest, Sha256};
 
-use super::actor::Actor;
+use super::actor::{Actor, NewMember};
 use super::page::display;
 use crate::clock;
 use crate::proxy::Failure;
 
-/// The most keys that a customer's owners make; the seller can make more.
+/// The keys that a page shows, the newest. How many owners make is decided in the ledger.
 pub(super) const MOST_KEYS: usize = 200;
 /// How long the old secret of a rotated key works, if its holder needs time.
 const OVERLAP_MS: i64 = 24 * 3_600 * 1_000;
@@ -228,17 +228,21 @@ impl<'a> Owner<'a> {
                 "This form was sent before, and its key was made. If its secret is lost, rotate that key.",
             );
         }
-        if keys(ledger, owner, self.now).await?.len() >= MOST_KEYS {
-            return told("This customer has 200 keys already; the seller can make more.");
-        }
         let id = clock::key_id();
         let secret = Secret::generate(id, clock::random());
         let settings = KeySettings {
             label: label.to_owned(),
             ..owner.settings.clone()
         };
-        let made = (self.actor).make_member(id, secret.hash(), settings, act.clone());
-        let mut key = made.await?;
+        let new = NewMember {
+            id,
+            secret: secret.hash(),
+            settings,
+            purse: None,
+            act: act.clone(),
+        };
+        let made = self.actor.make_member(new, None).await?;
+        let mut key: Key = made.outcome.unwrap_or(Outcome::Done).try_into()?;
         if let Some(cap) = cap {
             let act = Act {
                 operation: clock::operation_id(),
@@ -285,15 +289,9 @@ impl<'a> Owner<'a> {
     /// Refuses to undo a block that no owner of this customer made. Returns the act that must not be followed by another before it is
     /// undone.
     async fn blocked_here(&self, key: KeyId) -> Result<ExpectedAct, OwnerRefusal> {
-        let (ledger, of) = (self.actor.ledger(), Scope::Key(key));
-        // Read first: of an act between the two reads the ledger then knows that it was not expected. Read last, a block that the seller
-        // made meanwhile would be among what is undone.
-        let position = ledger.last_act(of).await?;
-        let acts = ledger.audit(Some(of), None, ACTS).await?;
-        let block = acts.iter().find(|act| act.act == "block");
-        match block {
-            Some(block) if block.actor.starts_with(ACTOR) => Ok(ExpectedAct { of, position }),
-            _ => told("The seller has blocked this key. Ask the seller."),
+        match blocked_by_owner(self.actor.ledger(), key).await? {
+            Some(expected) => Ok(expected),
+            None => told("The seller has blocked this key. Ask the seller."),
         }
     }
 
@@ -322,6 +320,24 @@ impl<'a> Owner<'a> {
             .fold(0_u128, |sum, byte| sum << 8 | u128::from(*byte));
         Ok(OperationId::new(Timestamp::from_millis(made), random))
     }
+}
+
+/// The act that must not be followed by another before an owner's block of a key is undone; `None` if no owner made the last block.
+///
+/// # Errors
+/// When the ledger cannot be read.
+pub(super) async fn blocked_by_owner(
+    ledger: &dyn Ledger,
+    key: KeyId,
+) -> Result<Option<ExpectedAct>, LedgerError> {
+    let of = Scope::Key(key);
+    // Read first: of an act between the two reads the ledger then knows that it was not expected. Read last, a block that the seller
+    // made meanwhile would be among what is undone.
+    let position = ledger.last_act(of).await?;
+    let acts = ledger.audit(Some(of), None, ACTS).await?;
+    let block = acts.iter().find(|act| act.act == "block");
+    let is_owners = block.is_some_and(|block| block.actor.starts_with(ACTOR));
+    Ok(is_owners.then_some(ExpectedAct { of, position }))
 }
 
 /// A key of an owner's customer.
@@ -366,7 +382,7 @@ pub(super) fn once() -> String {
 /// Whom the audit names: operators have names of their own.
 const ACTOR: &str = "owner key ";
 
-fn actor(key: KeyId) -> String {
+pub(super) fn actor(key: KeyId) -> String {
     format!("{ACTOR}{key}")
 }
 

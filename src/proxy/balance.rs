@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use farebox_ledger::{Amount, CapMaker, CapReached, Scope};
+use farebox_ledger::{Amount, CapMaker, CapReached, KeyId, Scope};
 use serde_json::{Map, Value, json};
 
 use crate::config::Shop;
@@ -17,8 +17,8 @@ pub struct ToldCap {
 impl ToldCap {
     /// For the holder of a key that is an owner's or not.
     #[must_use]
-    pub fn to(is_owners: bool, reached: CapReached) -> Self {
-        let has_sums = is_owners || matches!(reached.scope, Scope::Key(_));
+    pub fn to((key, is_owners): (KeyId, bool), reached: CapReached) -> Self {
+        let has_sums = is_owners || reached.scope == Scope::Key(key);
         Self { reached, has_sums }
     }
 
@@ -33,8 +33,9 @@ impl ToldCap {
             ..
         } = &self.reached;
         let scope = match scope {
-            Scope::Key(_) => "key",
-            Scope::Customer(_) => "customer",
+            Scope::Key(_) if self.has_sums => "key",
+            // The owner key's that made this one is no less the account's to whoever holds this one.
+            Scope::Key(_) | Scope::Customer(_) => "customer",
         };
         if let (Some(plan), true) = (&self.reached.plan, self.has_sums) {
             return json!({
@@ -74,13 +75,13 @@ impl ToldCap {
         let (what, room, spent) = (self.reached.what(), self.reached.room, self.reached.spent);
         let held = format!("held by running requests {} USD", self.reached.held);
         match (self.reached.scope, self.has_sums) {
-            (Scope::Key(_), _) => {
+            (Scope::Key(_), true) => {
                 format!("the key's {what} has room for {room} USD, spent {spent} USD, {held}")
             }
             (Scope::Customer(_), true) => {
                 format!("the account's {what} has room for {room} USD, spent {spent} USD, {held}")
             }
-            (Scope::Customer(_), false) => {
+            (Scope::Key(_) | Scope::Customer(_), false) => {
                 format!("a limit of this account has room for {room} USD")
             }
         }

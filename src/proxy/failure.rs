@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farebox_door::{BodyFault, NotRead, TurnedAway};
-use farebox_ledger::{Amount, CustomerStatus, KeyStatus, LedgerError};
+use farebox_ledger::{Amount, CustomerStatus, KeyStatus, LedgerError, Refusal};
 use farebox_protocol::{BadRequest, Case, ErrorBody, Family, Remedy};
 
 use super::balance::{Balance, ToldCap, balance_in_use, out_of_balance};
@@ -36,6 +36,12 @@ pub enum Failure {
     KeyState(KeyStatus),
     /// The key's customer is suspended or closed.
     CustomerState(CustomerStatus),
+    /// The path is for owner keys, and this is a member.
+    OwnersOnly,
+    /// The idempotency key came with another body before.
+    OtherBody,
+    /// A request with the same idempotency key still runs elsewhere.
+    StillRunning,
     /// The key may not use this model.
     ModelNotAllowed(String),
     /// No such path; the text names the right one.
@@ -222,16 +228,20 @@ impl Failure {
     pub const fn case(&self) -> Case {
         match self {
             Self::Unauthenticated(_) => Case::Unauthenticated,
-            Self::KeyState(_) | Self::CustomerState(_) | Self::ModelNotAllowed(_) => {
-                Case::Forbidden
-            }
+            Self::KeyState(_)
+            | Self::CustomerState(_)
+            | Self::ModelNotAllowed(_)
+            | Self::OwnersOnly => Case::Forbidden,
             Self::NoPath(_) | Self::NoRequest(_) => Case::NoPath,
             Self::WrongMethod(_) | Self::NoWebSocket => Case::WrongMethod,
             Self::UnknownModel(..) | Self::RetiredModel(..) | Self::OtherPath(..) => Case::NoModel,
             Self::TooLarge(_) | Self::Upstream(413, _) => Case::TooLarge,
-            Self::BadRequest(_) | Self::Upstream(..) | Self::UnknownCoding | Self::WrongType(_) => {
-                Case::BadRequest
-            }
+            Self::BadRequest(_)
+            | Self::Upstream(..)
+            | Self::UnknownCoding
+            | Self::WrongType(_)
+            | Self::OtherBody
+            | Self::StillRunning => Case::BadRequest,
             Self::RateLimited(..) | Self::ExposureLimit(_) | Self::Crowded | Self::Stranger(_) => {
                 Case::RateLimited
             }
@@ -253,6 +263,9 @@ impl Failure {
             Self::CustomerState(CustomerStatus::Closed) => "customer_closed",
             Self::CustomerState(_) => "customer_suspended",
             Self::ModelNotAllowed(_) => "model_not_allowed",
+            Self::OwnersOnly => "owner_key_required",
+            Self::OtherBody => "idempotency_key_reused",
+            Self::StillRunning => "still_running",
             Self::NoPath(_) => "not_found",
             Self::WrongMethod(_) => "method_not_allowed",
             Self::NoWebSocket => "websocket_not_offered",
@@ -286,6 +299,8 @@ impl Failure {
             Self::Upstream(status, _) => *status,
             Self::UnknownCoding | Self::WrongType(_) => 415,
             Self::NoWebSocket => 426,
+            Self::OtherBody => 422,
+            Self::StillRunning => 409,
             Self::OutOfBalance(Balance {
                 seller: Some(seller),
                 ..
@@ -310,10 +325,16 @@ impl Failure {
             Self::KeyState(_)
             | Self::CustomerState(_)
             | Self::ModelNotAllowed(_)
+            | Self::OwnersOnly
             | Self::NoRequest(_)
             | Self::PriceListUnknown
             | Self::ExposureLimit(_) => ErrorBody {
                 code: words.code.map(|_| self.reason().to_owned()),
+                ..ours
+            },
+            // As other words of a path for programs.
+            Self::OtherBody | Self::StillRunning => ErrorBody {
+                code: Some(self.reason().to_owned()),
                 ..ours
             },
             Self::BadRequest(bad) => ErrorBody {
@@ -351,7 +372,9 @@ impl Failure {
                 ("x-should-retry", "false".to_owned()),
                 ("retry-after-ms", "250".to_owned()),
             ],
-            Self::BalanceInUse(_) | Self::Crowded => vec![("retry-after", "1".to_owned())],
+            Self::BalanceInUse(_) | Self::Crowded | Self::StillRunning => {
+                vec![("retry-after", "1".to_owned())]
+            }
             Self::RateLimited(_, wait) | Self::Stranger(wait) => {
                 vec![("retry-after", seconds(*wait))]
             }
@@ -377,6 +400,12 @@ impl Failure {
             Self::ModelNotAllowed(slug) => {
                 format!("this key may not use the model {slug:?}; GET /v1/models lists the ones it may use")
             }
+            Self::OwnersOnly => {
+                "only an owner key makes and manages keys, and this key is a member; use an owner key of this account, or ask its holder"
+                    .to_owned()
+            }
+            Self::OtherBody => Refusal::KeyOfOtherBody.to_string(),
+            Self::StillRunning => Refusal::StillRunning.to_string(),
             Self::NoPath(text) | Self::WrongMethod(text) => text.clone(),
             Self::NoWebSocket => {
                 "WebSockets are not offered here: send the request with POST, over HTTP".to_owned()
@@ -494,19 +523,15 @@ impl From<LedgerError> for Failure {
     /// Refusals that the customer can act on are handled where the amounts are known; any other is our own fault.
     fn from(error: LedgerError) -> Self {
         match error {
-            LedgerError::Refused(farebox_ledger::Refusal::NotActive(status)) => {
-                Self::KeyState(status)
-            }
-            LedgerError::Refused(farebox_ledger::Refusal::CustomerStopped(status)) => {
-                Self::CustomerState(status)
-            }
-            LedgerError::Refused(farebox_ledger::Refusal::NoSuchKey(_)) => {
+            LedgerError::Refused(Refusal::NotActive(status)) => Self::KeyState(status),
+            LedgerError::Refused(Refusal::CustomerStopped(status)) => Self::CustomerState(status),
+            LedgerError::Refused(Refusal::NoSuchKey(_)) => {
                 Self::Unauthenticated("this key is not known")
             }
-            LedgerError::Refused(refusal @ farebox_ledger::Refusal::TooManyAtOnce(_)) => {
+            LedgerError::Refused(refusal @ Refusal::TooManyAtOnce(_)) => {
                 Self::RateLimited(refusal.to_string(), Duration::from_secs(1))
             }
-            LedgerError::Refused(ref refusal @ farebox_ledger::Refusal::TooFast { wait, .. }) => {
+            LedgerError::Refused(ref refusal @ Refusal::TooFast { wait, .. }) => {
                 Self::RateLimited(refusal.to_string(), wait)
             }
             LedgerError::Refused(_) => Self::Internal,

@@ -168,7 +168,7 @@ pub(super) fn too_little(
         Some((available, held)) if short.needed > available => (available, held, None),
         _ => (available, held, cap),
     };
-    let cap = cap.map(|cap| Box::new(ToldCap::to(request.is_owners, *cap)));
+    let cap = cap.map(|cap| Box::new(ToldCap::to((request.key, request.is_owners), *cap)));
     // Named where a smaller one would help.
     let field = seen.places.limit.as_ref().map_or("", |(name, _)| name);
     Failure::balance(&model.slug, &short, (available, held), field).bound_by(cap)

@@ -206,6 +206,7 @@ pub(crate) async fn new_key(ledger: &dyn Ledger, usd: &str) -> Key {
         secret: SecretHash([1; 32]),
         settings,
         first_credit,
+        purse: None,
         act: act(),
     };
     ledger.perform(new).await.unwrap()

@@ -26,7 +26,13 @@ pub(super) fn headers(origins: Vec<String>) -> CorsHandler {
         .expose_headers(ExposeHeaders::dynamic(|_, _, _| {
             Some(HeaderValue::from_static(EXPOSED))
         }))
-        .allow_methods(vec![Method::GET, Method::POST, Method::HEAD])
+        .allow_methods(vec![
+            Method::GET,
+            Method::POST,
+            Method::HEAD,
+            Method::PATCH,
+            Method::DELETE,
+        ])
         // SDKs add headers with every version; without a key none of them gives access to anything.
         .allow_headers(AllowHeaders::mirror_request())
         .max_age(600_u64)

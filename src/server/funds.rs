@@ -33,7 +33,7 @@ impl Funds {
         Self {
             available: cap.as_ref().map_or(customer.available(""), |cap| cap.room),
             held: cap.as_ref().map_or(customer.account.held, |cap| cap.held),
-            cap: cap.map(|cap| Box::new(ToldCap::to(key.is_owner, cap))),
+            cap: cap.map(|cap| Box::new(ToldCap::to((key.id, key.is_owner), cap))),
             cheapest: catalog.cheapest_input,
         }
     }

@@ -17,6 +17,7 @@ mod funds;
 mod generate;
 mod guard;
 mod listen;
+mod made_keys;
 mod models;
 mod paths;
 mod request_id;

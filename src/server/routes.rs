@@ -7,9 +7,10 @@
 
 use std::sync::Arc;
 
-use farebox_door::{BodyRule, Door, DoorPath, FORM, Method, PathCaller};
+use farebox_door::{BodyRule, Door, DoorPath, FORM, LARGEST_TREE, Method, PathCaller};
 use farebox_protocol::{Family, WirePath};
 
+use super::made_keys::{KeysHandler, KeysPath};
 use super::models::ModelListing;
 use super::{Front, account, free, generate, models, vouchers};
 use crate::customer::{
@@ -36,13 +37,14 @@ enum Serves {
     Models(ModelListing),
     Account(ProgramQuery),
     Redeem,
+    Keys(KeysPath),
     Dashboard(Room),
     Home,
     Probe,
 }
 
-use Method::{Get, Head, Post};
-use Serves::{Account, CountTokens, Generate, Home, Models, Probe, Redeem};
+use Method::{Delete, Get, Head, Patch, Post};
+use Serves::{Account, CountTokens, Generate, Home, Keys, Models, Probe, Redeem};
 
 /// Every path.
 pub fn endpoints() -> Vec<ServedPath> {
@@ -70,6 +72,12 @@ pub fn endpoints() -> Vec<ServedPath> {
         // Names of other services' models have slashes: the answer is that the model is not found, not that the path is not.
         at(Get, "/v1/models/{*+slug}", Models(ModelListing::One)),
         at(Post, "/v1/vouchers", Redeem),
+        // what owner keys make
+        at(Get, "/v1/keys", Keys(KeysPath::List)),
+        at(Post, "/v1/keys", Keys(KeysPath::Make)),
+        at(Get, "/v1/keys/{hash}", Keys(KeysPath::Read)),
+        at(Patch, "/v1/keys/{hash}", Keys(KeysPath::Change)),
+        at(Delete, "/v1/keys/{hash}", Keys(KeysPath::Delete)),
         // native clients, at {base}/native
         at(Get, "/native/v1/models", Models(ModelListing::Native)),
         at(
@@ -230,6 +238,8 @@ impl ServedPath {
             Generate(_) | CountTokens(_) => (BodyRule::Json(LARGEST_BODY), PathCaller::Known),
             Models(_) | Account(_) => (BodyRule::Nothing, PathCaller::Known),
             Redeem => (BodyRule::document(FORM), PathCaller::Known),
+            Keys(path) if path.has_body() => (BodyRule::document(LARGEST_TREE), PathCaller::Known),
+            Keys(_) => (BodyRule::Nothing, PathCaller::Known),
             Serves::Dashboard(Room::Act(PostedForm::Login | PostedForm::Enter)) => {
                 (BodyRule::Form, PathCaller::Anybody)
             }
@@ -255,6 +265,7 @@ impl ServedPath {
             Models(list) => door.path(path, models::Models::new(front, list)),
             Account(read) => door.path(path, account::AccountHandler::new(front, read)),
             Redeem => door.path(path, vouchers::RedeemHandler::new(front)),
+            Keys(of) => door.path(path, KeysHandler::new(front, of)),
             Serves::Dashboard(room) => {
                 door.path(path, Dashboard::new(Arc::clone(&front.context), room))
             }

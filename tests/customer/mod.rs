@@ -4,6 +4,7 @@ mod appearance;
 mod dashboard;
 mod dialects;
 mod grants;
+mod made_keys;
 mod open_pages;
 mod owners;
 mod paper;

@@ -48,6 +48,7 @@ async fn key(ledger: &dyn Ledger, at: Timestamp) -> TestKey {
             ..KeySettings::default()
         },
         first_credit: Some((usd("20"), "pi_3Pq".to_owned())),
+        purse: None,
         act: farebox_ledger::Act { at, ..act() },
     };
     ledger.perform(new).await.unwrap();

@@ -242,6 +242,41 @@ async fn chat_sdk_has_two_settings() {
 }
 
 #[tokio::test]
+async fn keys_made_by_program() {
+    let desk = Desk::with("5").await;
+    let order = json!({ "name": "run 1", "limit": 0.2 });
+    let error = desk.refuses("/v1/keys", &order, 403, "owner key").await;
+    assert_eq!(error["code"], "owner_key_required");
+    let owner = desk.gateway.owner("5").await;
+    let made = desk.gateway.post("/v1/keys", &owner, &order).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    let made = made.json();
+    let (secret, hash) = (&made["key"], &made["data"]["hash"]);
+    let path = format!("/v1/keys/{}", hash.as_str().unwrap());
+    let list = desk.gateway.get("/v1/keys", &owner).await.json();
+    assert_eq!(&list["data"][0]["hash"], hash);
+    let run = (
+        "authorization",
+        format!("Bearer {}", secret.as_str().unwrap()),
+    );
+    let asked = desk.asked_by(CHAT, &[(run.0, &run.1)]).await;
+    assert_eq!(asked.status, 200, "{}", asked.text);
+    let url = format!("{}{path}", desk.gateway.base);
+    let client = &desk.gateway.client;
+    let renamed = client.patch(&url).json(&json!({ "name": "run one" }));
+    let ended = client.delete(&url);
+    for (request, says) in [(renamed, "run one"), (ended, "\"deleted\":true")] {
+        let sent = request.bearer_auth(&owner.secret).send().await.unwrap();
+        let answer = Answer::read(sent).await;
+        assert!(
+            answer.status == 200 && answer.text.contains(says),
+            "{}",
+            answer.text
+        );
+    }
+}
+
+#[tokio::test]
 async fn authorization_bearer() {
     let desk = Desk::with("5").await;
     let key = format!("Bearer {}", desk.key.secret);

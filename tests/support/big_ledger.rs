@@ -116,6 +116,7 @@ async fn create(ledger: &dyn Ledger, number: u64, requests: u64, at: Timestamp) 
         secret: secret(number).hash(),
         settings,
         first_credit,
+        purse: None,
         act,
     };
     ledger.perform(new).await.unwrap();

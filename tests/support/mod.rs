@@ -73,6 +73,7 @@ pub(crate) async fn new_key_within(
             secret: secret.hash(),
             settings,
             first_credit,
+            purse: None,
             act: act(),
         })
         .await

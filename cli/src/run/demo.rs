@@ -154,6 +154,7 @@ async fn funded_key(
             secret: secret.hash(),
             settings,
             first_credit,
+            purse: None,
             act: books::act(args),
         })
         .await?;

@@ -3,7 +3,7 @@
 //! Rows of docs/interface.md: `key_is_shown_once`.
 
 use farebox_ledger::store::SharedStore;
-use farebox_ledger::{KeyQuery, LINK_LIFETIME, OpenMode};
+use farebox_ledger::{KeyId, KeyQuery, LINK_LIFETIME, OpenMode};
 use serde_json::json;
 
 use super::acts::{ask, print_done};
@@ -83,17 +83,29 @@ pub(crate) async fn revoke(args: &Args, options: &OnKey<Revoke>) -> Result<(), C
     let revoke = options.act.clone();
     let with_made = revoke.with_made == Some(true);
     print_done(args, &ask(args, &ledger, revoke, options.id).await?);
-    let names: Vec<String> = made.iter().map(ToString::to_string).collect();
-    if with_made && !made.is_empty() {
-        output::note(&format!("Revoked with it: {}.", names.join(", ")));
-    } else if !made.is_empty() {
-        output::note(&format!(
-            "It made {}, which still work; to revoke them, too: farebox keys revoke {} --with-made",
-            names.join(", "),
-            options.id
-        ));
-    }
+    note_made(&made, with_made, &format!("revoke {}", options.id));
     Ok(())
+}
+
+/// Names the keys that an owner made, and what became of them.
+pub(super) fn note_made(made: &[KeyId], revoked: bool, act: &str) {
+    /// Beyond so many, a number says more.
+    const NAMED: usize = 20;
+    if made.is_empty() {
+        return;
+    }
+    let mut names: Vec<String> = made.iter().take(NAMED).map(ToString::to_string).collect();
+    if let Some(more) = made.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        names.push(format!("and {more} more"));
+    }
+    let names = names.join(", ");
+    output::note(&if revoked {
+        format!("Revoked with it: {names}.")
+    } else {
+        format!(
+            "It made {names}, which still work; to revoke them, too: farebox keys {act} --with-made"
+        )
+    });
 }
 
 pub(crate) async fn link(args: &Args, one: &OneKey) -> Result<(), CommandFailed> {

@@ -2,15 +2,17 @@
 //!
 //! Every act goes into the audit with its actor; money moves at most once per reference.
 
-use farebox_ledger::{Outcome, Said};
+use farebox_ledger::{OpenMode, Outcome, Said};
 
 use super::acts::{self, act};
 use super::{bulk_keys, keys, show};
 use crate::args::dates;
 use crate::args::{Args, KeysCommand, OnKey};
+use crate::books::open;
 use crate::output::{self, CommandFailed};
 use crate::publish::check::warn_of_unknown;
 use farebox_selling::key::{Block, EditKey, Rotate, Unblock};
+use farebox_selling::reads;
 
 pub(crate) async fn run(args: &Args, command: &KeysCommand) -> Result<(), CommandFailed> {
     match command {
@@ -42,10 +44,16 @@ async fn set(args: &Args, on: &OnKey<EditKey>) -> Result<(), CommandFailed> {
 }
 
 async fn rotate(args: &Args, on: &OnKey<Rotate>) -> Result<(), CommandFailed> {
+    let made = {
+        let ledger = open(args, OpenMode::ReadOnly).await?;
+        reads::made_by(&*ledger, on.id).await?
+    };
     let done = acts::shown(args, on.act.clone(), on.id).await?;
     let Outcome::Key(key) = &done.outcome else {
         return Ok(());
     };
+    let with_made = on.act.with_made == Some(true);
+    keys::note_made(&made, with_made, &format!("rotate {}", on.id));
     match key.old_secret {
         None => output::note("The old secret no longer works."),
         Some((_, until)) => output::note(&format!("The old secret works until {until}.")),

@@ -22,8 +22,11 @@ pub(crate) struct Needs<'operation> {
     pub(crate) acts: Few<OperationId>,
     /// References, with the entries that carry them and the payments that have them.
     pub(crate) references: Few<&'operation str>,
-    /// A key, or a customer with all keys, whose charges by the hour and open holds are read, all of them.
+    /// A key with those that count in its caps, or a customer with all keys, whose charges by the hour and open holds are read, all of
+    /// them.
     pub(crate) spending: Option<Scope>,
+    /// How many keys owner keys of this customer have made.
+    pub(crate) made: Option<CustomerId>,
     /// The last act that changed this key, or this customer itself.
     pub(crate) last_act: Option<Scope>,
     /// Rows of described tables, with what belongs to them.

@@ -357,10 +357,15 @@ impl Once {
     /// How long it waits before it looks again.
     pub(crate) const PAUSE: Duration = Duration::from_millis(50);
 
-    /// Under what it is stored: a hash of token, path and key.
-    pub(crate) fn id(&self, token: Option<TokenId>) -> AnswerId {
+    /// Under what it is stored: a hash of who asks, path and key.
+    pub(crate) fn id(&self, by: Asker) -> AnswerId {
         let mut digest = Sha256::new_with_prefix(b"farebox answer");
-        digest.update(token.map_or(-1, TokenId::to_i64).to_be_bytes());
+        let token = by.token().map_or(-1, TokenId::to_i64);
+        digest.update(token.to_be_bytes());
+        if let Some(owner) = by.key() {
+            digest.update(b"owner");
+            digest.update(owner.to_i64().to_be_bytes());
+        }
         for text in [&self.path, &self.key] {
             digest.update(u64::try_from(text.len()).unwrap_or(u64::MAX).to_be_bytes());
             digest.update(text);

@@ -20,12 +20,13 @@ use crate::rule::hold::StoredHold;
 use crate::rule::key::KeyRecord;
 use crate::rule::limit::{Traffic, TrafficLimits};
 use crate::rule::link::SignInLink;
+use crate::rule::made::MadeKeys;
 use crate::rule::purse::KeyPurse;
 use crate::table::list::TableSet;
 pub(crate) use crate::table::rows::CachedRow;
 use crate::value::reference;
 use crate::{
-    Account, Amount, CustomerId, GrantRecord, HoldMove, JournalEntry, Key, KeyId, MoneyPart,
+    Account, Amount, Caps, CustomerId, GrantRecord, HoldMove, JournalEntry, Key, KeyId, MoneyPart,
     NewHold, OpenHold, OperationId, OwnCost, Payment, PersonalData, Refusal, ReservationId, Scope,
     Session, Timestamp, UtcDay,
 };
@@ -69,11 +70,13 @@ pub(crate) struct Rows {
     pub(crate) asked_by: Asker,
     /// What was reserved for the payment that is taken in now.
     pub(crate) paid_for: Option<ReservationId>,
-    /// What keys and customers were charged in each hour as the database has it, by slug, of those whose spending was asked for. Their
-    /// open holds are all in `holds`, and the keys of these in `keys`.
+    /// What was charged in each hour as the database has it, by slug, to keys and customers whose spending was asked for, and to the keys
+    /// that count in theirs. Their open holds are all in `holds`, and the keys of these in `keys`.
     pub(crate) hours: BTreeMap<Scope, Vec<SpentHour>>,
     /// Rows of described tables.
     pub(crate) tables: TableSet,
+    /// What owner keys of a customer have made, of those that were asked for.
+    pub(crate) made: BTreeMap<CustomerId, MadeKeys>,
     /// What else to write.
     pub(crate) changes: Changes,
 }
@@ -120,13 +123,22 @@ impl Rows {
         Ok(Key {
             own: own.clone(),
             customer: stored.customer.clone(),
+            of_maker: self.caps_of_maker(own)?.cloned().unwrap_or_default(),
         })
     }
 
     /// What a request of a key may spend.
     pub(crate) fn purse(&self, key: KeyId) -> Result<KeyPurse, Refusal> {
         let (key, stored) = self.key_and_customer(key)?;
-        Ok(KeyPurse::of(key.id, &key.caps, &stored.customer))
+        let none = Caps::default();
+        let of_maker = self.caps_of_maker(key)?.unwrap_or(&none);
+        Ok(KeyPurse::of(key, of_maker, &stored.customer))
+    }
+
+    /// The caps of the key in whose caps another counts.
+    fn caps_of_maker(&self, key: &KeyRecord) -> Result<Option<&Caps>, Refusal> {
+        let maker = key.counts_in.map(|maker| self.key(maker)).transpose()?;
+        Ok(maker.map(|maker| &maker.caps))
     }
 
     /// Refuses a request beyond the limits of key or customer across all gateways.
@@ -180,10 +192,13 @@ impl Rows {
         })
     }
 
-    /// Whether a key is, or belongs to, whom a scope names.
+    /// Whether what a key spends counts in the caps of whom a scope names.
     fn is_in(&self, of: Scope, key: KeyId) -> bool {
         match of {
-            Scope::Key(only) => only == key,
+            Scope::Key(only) => {
+                let row = self.keys.get(&key);
+                only == key || row.is_some_and(|row| row.key.counts_in == Some(only))
+            }
             Scope::Customer(customer) => self
                 .keys
                 .get(&key)
@@ -191,7 +206,7 @@ impl Rows {
         }
     }
 
-    /// What a key or customer was charged in each hour, with what this batch has added.
+    /// What counts in the caps of a key or customer as charged in each hour, with what this batch has added.
     pub(crate) fn spent_hours(&self, of: Scope) -> Vec<SpentHour> {
         let stored = self.hours.get(&of).into_iter().flatten().cloned();
         let added = self.changes.usage.iter();
@@ -206,7 +221,7 @@ impl Rows {
         stored.chain(added).collect()
     }
 
-    /// The open holds of a key or customer, and the days on which they were opened.
+    /// The open holds that count in the caps of a key or customer, and the days on which they were opened.
     pub(crate) fn holds_of(&self, of: Scope) -> Vec<(&OpenHold, UtcDay)> {
         let open = self.holds.values().filter_map(|row| row.now.as_ref());
         open.filter(|hold| self.is_in(of, hold.open.key))
@@ -454,6 +469,7 @@ impl Rows {
         clear(&mut self.references);
         clear(&mut self.hours);
         clear(&mut self.personal);
+        clear(&mut self.made);
         self.running.clear();
         self.tables.clear();
     }

@@ -207,6 +207,9 @@ pub(crate) fn create(new: &NewKey) -> Written {
             object.insert("customer".to_owned(), json!(customer));
         }
         of_owner(object, new.within.is_owner, new.within.made_by);
+        if let Some(cap) = &new.purse {
+            object.insert("cap".to_owned(), json!(cap));
+        }
     }
     Written::by(&new.act, "create", Some(new.id), &details)
 }
@@ -233,7 +236,7 @@ pub(crate) fn change(change: &KeyChange, left: &KeySettings) -> Written {
             json!({ "secret": fingerprint(secret), "old_until": old_until }),
         ),
         Change::Reissue { secret } => ("reissue", json!({ "secret": fingerprint(secret) })),
-        Change::SetCap(cap) => ("set_cap", json!(cap)),
+        Change::SetCap(cap) | Change::SetPurse(cap) => ("set_cap", json!(cap)),
         Change::ClearCap { interval, model } => {
             ("clear_cap", json!({ "interval": interval, "model": model }))
         }
@@ -446,6 +449,9 @@ fn key_state(key: &KeyRecord) -> Value {
     if let Some(object) = state.as_object_mut() {
         with_caps(object, &key.caps);
         of_owner(object, key.is_owner, key.made_by);
+        if let Some(maker) = key.counts_in {
+            object.insert("counts_in".to_owned(), json!(maker));
+        }
         with_token(object, key.token);
     }
     state
@@ -527,6 +533,7 @@ mod tests {
             belongs_to: CustomerId::from_random(1),
             is_owner: false,
             made_by: None,
+            counts_in: None,
             token: None,
             settings: KeySettings {
                 label: "a \"b\"".to_owned(),

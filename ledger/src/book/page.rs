@@ -121,10 +121,37 @@ pub struct KeyQuery {
     pub status: Option<KeyStatus>,
     /// Only keys whose customer's balance is below this.
     pub balance_below: Option<Amount>,
-    /// The instant for `status`.
+    /// Only keys that an owner key made and that count in its caps.
+    pub made: Option<MadeQuery>,
+    /// The instant for `status` and `made`.
     pub now: Timestamp,
     /// Most rows to return.
     pub limit: usize,
+}
+
+/// Which of the keys that an owner key made a page shows. They are shown in the order of [`KeyOrder::Newest`], whatever other order and
+/// filters the query names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MadeQuery {
+    /// The owner key.
+    pub by: KeyId,
+    /// Those that are blocked, too. Revoked ones never are.
+    pub blocked: bool,
+}
+
+impl MadeQuery {
+    /// How long an expired key is still shown, in milliseconds: a day.
+    const SHOWN: i64 = 24 * 60 * 60 * 1_000;
+
+    /// Keys that expired at this instant or before it are not shown.
+    pub(crate) const fn forgotten(now: Timestamp) -> Timestamp {
+        Timestamp::from_millis(now.millis().saturating_sub(Self::SHOWN))
+    }
+
+    /// The highest status that is shown, as it is stored.
+    pub(crate) const fn most(self) -> i64 {
+        if self.blocked { 2 } else { 1 }
+    }
 }
 
 /// A page of customers.

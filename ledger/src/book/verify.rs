@@ -413,7 +413,11 @@ impl LedgerCheck {
         }
         self.capped(name, &customer.caps, &rows.holds.iter().collect::<Vec<_>>());
         for (key, _) in &rows.keys {
-            let holds: Vec<_> = rows.holds_of(key.id).collect();
+            let counts = |hold: &&StoredHold| {
+                let of = rows.key(hold.open.key);
+                hold.open.key == key.id || of.is_some_and(|of| of.counts_in == Some(key.id))
+            };
+            let holds: Vec<_> = rows.holds.iter().filter(counts).collect();
             self.capped(&format!("{name}: key {}", key.id), &key.caps, &holds);
         }
         for StoredHold { open, .. } in &rows.holds {

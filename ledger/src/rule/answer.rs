@@ -5,7 +5,7 @@ use crate::{OperationId, SecretHash, Timestamp, TokenId};
 /// How long an answer is kept for repetitions, in milliseconds: a day.
 const KEPT: i64 = 24 * 60 * 60 * 1_000;
 
-/// The hash of token, path and key.
+/// The hash of who asked, path and key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct AnswerId(pub(crate) [u8; 32]);
 

@@ -9,7 +9,8 @@ use crate::rule::cap::PastSpending;
 use crate::rule::purse::KeyPurse;
 use crate::{
     Act, Amount, Cap, CapInterval, CapMaker, Caps, CountedCap, Customer, CustomerId, KeyEdit,
-    KeyId, KeySettings, NewCustomer, Refusal, Scope, SecretHash, Timestamp, TokenId, UtcDay,
+    KeyId, KeySettings, MoneyPart, NewCustomer, Refusal, Scope, SecretHash, Timestamp, TokenId,
+    UtcDay,
 };
 
 /// What a key is allowed to do now. `Expired` is never stored: it follows from the clock.
@@ -44,6 +45,8 @@ pub struct Key {
     pub own: KeyRecord,
     /// The customer that it belongs to.
     pub customer: Customer,
+    /// The caps of the key in whose caps it counts, too; none of a key that counts in no other's.
+    pub of_maker: Caps,
 }
 
 impl Deref for Key {
@@ -69,8 +72,10 @@ pub struct KeyRecord {
     pub belongs_to: CustomerId,
     /// Whether it manages the customer's other keys.
     pub is_owner: bool,
-    /// The key that made it, on the dashboard.
+    /// The owner key that made it.
     pub made_by: Option<KeyId>,
+    /// The key in whose caps its holds and charges count, too: that which made it, unless it was made before they did.
+    pub counts_in: Option<KeyId>,
     /// The token of the admin API that made it; `None` if it was made here.
     pub token: Option<TokenId>,
     /// What was set.
@@ -83,7 +88,7 @@ pub struct KeyRecord {
     pub old_secret: Option<(SecretHash, Timestamp)>,
     /// How much it may spend when.
     pub caps: Caps,
-    /// When it was first used, by whatever means; noted only of one that a token made.
+    /// When it was first used, by whatever means; noted only of one that a token or an owner key made.
     pub used_at: Option<Timestamp>,
     /// When it was created.
     pub created_at: Timestamp,
@@ -108,8 +113,7 @@ impl Key {
 
     /// What a request for a slug may hold at an instant: what is available, or less where a cap has less room.
     pub fn room(&self, slug: &str, now: Timestamp) -> Amount {
-        let mut purse = KeyPurse::of(self.id, &self.caps, &self.customer);
-        let parts = purse.begin(slug, now);
+        let (purse, parts) = self.purse(slug, now);
         purse.room(slug, UtcDay::of(now), &parts)
     }
 
@@ -120,20 +124,27 @@ impl Key {
 
     /// What may still be charged for a slug at an instant, held or not: the balance, or less where a cap has less left.
     pub fn remaining(&self, slug: &str, now: Timestamp) -> Amount {
-        let mut purse = KeyPurse::of(self.id, &self.caps, &self.customer);
-        let parts = purse.begin(slug, now);
+        let (purse, parts) = self.purse(slug, now);
         purse.remaining(slug, UtcDay::of(now), &parts)
     }
 
-    /// The caps of the key and of its customer, each with whose it is.
-    pub fn all_caps(&self) -> impl Iterator<Item = (Scope, &CountedCap)> {
-        let of_key = self.caps.iter().map(|cap| (Scope::Key(self.id), cap));
-        let customer = Scope::Customer(self.customer.id);
-        let of_customer = self.customer.caps.iter();
-        of_key.chain(of_customer.map(move |cap| (customer, cap)))
+    fn purse(&self, slug: &str, now: Timestamp) -> (KeyPurse, Vec<MoneyPart>) {
+        let mut purse = KeyPurse::of(&self.own, &self.of_maker, &self.customer);
+        let parts = purse.begin(slug, now);
+        (purse, parts)
     }
 
-    /// The cap of the key or its customer with least room for a slug on a day, if one applies.
+    /// Every cap that binds the key, with whose it is: its own, those of the key that it counts in, its customer's.
+    pub fn all_caps(&self) -> impl Iterator<Item = (Scope, &CountedCap)> {
+        let own = self.caps.iter().map(|cap| (Scope::Key(self.id), cap));
+        let of_maker = self.counts_in.map(Scope::Key).into_iter();
+        let of_maker = of_maker.flat_map(|maker| self.of_maker.iter().map(move |cap| (maker, cap)));
+        let customer = Scope::Customer(self.customer.id);
+        let of_customer = self.customer.caps.iter();
+        (own.chain(of_maker)).chain(of_customer.map(move |cap| (customer, cap)))
+    }
+
+    /// The cap that binds the key with least room for a slug on a day, if one applies.
     pub fn tightest_cap(&self, slug: &str, day: UtcDay) -> Option<(Scope, &CountedCap)> {
         self.all_caps()
             .filter(|(_, counted)| counted.applies(slug))
@@ -193,7 +204,7 @@ impl KeyRecord {
 
     /// Whether its first use is still to be noted.
     pub const fn is_unmarked(&self) -> bool {
-        self.token.is_some() && self.used_at.is_none()
+        (self.token.is_some() || self.counts_in.is_some()) && self.used_at.is_none()
     }
 
     /// Refuses to take money for a key that can never use it.
@@ -248,7 +259,9 @@ impl KeyRecord {
                 }
                 (self.old_secret, self.secret) = (None, *secret);
             }
-            Change::SetCap(cap) => self.caps.set(cap, by, today, spending)?,
+            Change::SetCap(cap) | Change::SetPurse(cap) => {
+                self.caps.set(cap, by, today, spending)?;
+            }
             Change::ClearCap { interval, model } => {
                 self.caps.clear(*interval, model.as_deref(), by)?;
             }
@@ -281,6 +294,8 @@ impl NewKey {
             belongs_to: self.belongs_to(),
             is_owner: self.within.is_owner,
             made_by: self.within.made_by,
+            // An owner is bounded by nobody's caps but the seller's.
+            counts_in: self.within.made_by.filter(|_| !self.within.is_owner),
             token: None,
             settings: self.settings.clone(),
             stored_status: KeyStatus::Active,
@@ -301,7 +316,7 @@ pub struct Membership {
     pub customer: Option<CustomerId>,
     /// Whether it manages the customer's other keys.
     pub is_owner: bool,
-    /// The key that makes it, on the dashboard: an owner of the same customer.
+    /// The key that makes it: an owner of the same customer.
     pub made_by: Option<KeyId>,
 }
 
@@ -318,6 +333,8 @@ pub struct NewKey {
     pub within: Membership,
     /// The customer's credit that comes with it, and its reference.
     pub first_credit: Option<(Amount, String)>,
+    /// A bound of what it may spend, at most what the key that makes it may spend now: an owner's limit. Only an owner key gives one.
+    pub purse: Option<Cap>,
     /// By whom and when.
     pub act: Act,
 }
@@ -358,6 +375,8 @@ pub enum Change {
     },
     /// Bound what may be spent; a cap of the same interval and model gets the new limit.
     SetCap(Cap),
+    /// The same of a key that an owner key made: it has no more left than that has room for, unless its limit is lowered.
+    SetPurse(Cap),
     /// Remove such a bound.
     ClearCap {
         /// The cap's interval.

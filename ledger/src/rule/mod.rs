@@ -11,6 +11,7 @@ pub mod hold;
 pub mod key;
 pub(crate) mod limit;
 pub(crate) mod link;
+pub mod made;
 pub mod payment;
 pub mod plan;
 pub(crate) mod purse;

@@ -1,15 +1,16 @@
-//! What a request of one key may spend: the money of its customer, in the order of use, within the caps of both. Pure.
+//! What a request of one key may spend: the money of its customer, in the order of use, within the caps of both, and of the owner key
+//! that made it. Pure.
 
 use crate::rule::account::HoldEffect;
 use crate::rule::cap::CapNews;
 use crate::rule::grant::{GrantLoss, windows};
 use crate::rule::hold::{HoldRoom, HoldWay};
 use crate::{
-    Account, Amount, CapReached, Caps, CountedCap, Customer, Grants, Held, KeyId, MoneyPart,
-    PlanNews, Refusal, Scope, Timestamp, UtcDay,
+    Account, Amount, CapReached, Caps, CountedCap, Customer, CustomerId, Grants, Held, KeyId,
+    KeyRecord, MoneyPart, PlanNews, Refusal, Scope, Timestamp, UtcDay,
 };
 
-/// What a request of one key may spend: the customer's money, within the caps of both.
+/// What a request of one key may spend: the customer's money, within the caps of both, and of the key in whose caps it counts, too.
 #[derive(Debug, Clone)]
 pub(crate) struct KeyPurse {
     pub(crate) account: Account,
@@ -19,24 +20,43 @@ pub(crate) struct KeyPurse {
     /// What is worth telling of the use of plans.
     pub(crate) news: Vec<PlanNews>,
     pub(crate) of_key: Caps,
+    /// None of a key that counts in no other's.
+    pub(crate) of_maker: Caps,
     pub(crate) of_customer: Caps,
-    scopes: [Scope; 2],
+    key: KeyId,
+    maker: Option<KeyId>,
+    customer: CustomerId,
     /// The customer owes something: what is held is all that it has, and stays held until its request ends.
     owes: bool,
 }
 
 impl KeyPurse {
-    pub(crate) fn of(key: KeyId, caps: &Caps, customer: &Customer) -> Self {
+    /// Of a key, with the caps of the key in whose caps it counts, if it does.
+    pub(crate) fn of(key: &KeyRecord, of_maker: &Caps, customer: &Customer) -> Self {
         Self {
             account: customer.account,
             grants: customer.grants.clone(),
             losses: Vec::new(),
             news: Vec::new(),
-            of_key: caps.clone(),
+            of_key: key.caps.clone(),
+            of_maker: of_maker.clone(),
             of_customer: customer.caps.clone(),
-            scopes: [Scope::Key(key), Scope::Customer(customer.id)],
+            key: key.id,
+            maker: key.counts_in,
+            customer: customer.id,
             owes: customer.claim.is_positive(),
         }
+    }
+
+    /// Of a key without caps.
+    #[cfg(test)]
+    pub(crate) fn without_caps(key: KeyId, customer: &Customer) -> Self {
+        let mut purse = Self::bounded_by(Caps::default());
+        (purse.key, purse.customer) = (key, customer.id);
+        (purse.account, purse.grants) = (customer.account, customer.grants.clone());
+        purse.of_customer = customer.caps.clone();
+        purse.owes = customer.claim.is_positive();
+        purse
     }
 
     /// Rich, and bounded by a key's caps alone.
@@ -53,18 +73,18 @@ impl KeyPurse {
             losses: Vec::new(),
             news: Vec::new(),
             of_key: caps,
+            of_maker: Caps::default(),
             of_customer: Caps::default(),
-            scopes: [
-                Scope::Key(key),
-                Scope::Customer(crate::CustomerId::made_for(key)),
-            ],
+            key,
+            maker: None,
+            customer: CustomerId::made_for(key),
             owes: false,
         }
     }
 
     /// Whether any cap counts.
     pub(crate) const fn has_caps(&self) -> bool {
-        !self.of_key.is_empty() || !self.of_customer.is_empty()
+        !self.of_key.is_empty() || !self.of_maker.is_empty() || !self.of_customer.is_empty()
     }
 
     /// Whether a request changes more than the account.
@@ -74,13 +94,10 @@ impl KeyPurse {
 
     /// What a request opened now stores of plans that it may take from. Most customers have none.
     pub(crate) fn begin(&mut self, slug: &str, now: Timestamp) -> Vec<MoneyPart> {
-        let [_, Scope::Customer(customer)] = self.scopes else {
-            return Vec::new();
-        };
         if self.grants.plans.is_empty() {
             return Vec::new();
         }
-        self.grants.begin(customer, slug, now)
+        self.grants.begin(self.customer, slug, now)
     }
 
     /// What a request for a slug with these parts may take. Who owes something may take nothing: what is free then was not paid, and pays no claim.
@@ -106,8 +123,9 @@ impl KeyPurse {
 
     /// What may still be held for a slug in the windows of a day, by a request with these parts.
     pub(crate) fn room(&self, slug: &str, day: UtcDay, parts: &[MoneyPart]) -> Amount {
-        let of_key = (self.of_key).room(slug, day, self.available(slug, parts));
-        self.of_customer.room(slug, day, of_key)
+        let available = self.available(slug, parts);
+        let each = self.caps().map(|(_, caps)| caps);
+        each.fold(available, |left, caps| caps.room(slug, day, left))
     }
 
     /// What may still be charged for a slug in the windows of a day, held or not, to a request with these parts.
@@ -117,8 +135,8 @@ impl KeyPurse {
         } else {
             (self.grants).balance(self.counted(), slug, &windows(parts))
         };
-        let of_key = self.of_key.remaining(slug, day, balance);
-        self.of_customer.remaining(slug, day, of_key)
+        let each = self.caps().map(|(_, caps)| caps);
+        each.fold(balance, |left, caps| caps.remaining(slug, day, left))
     }
 
     /// The first of these ways for which there is room, in place of what a request holds already. Without room it is refused even if
@@ -183,7 +201,7 @@ impl KeyPurse {
                 self.losses.extend(lost);
             }
         }
-        for caps in [&mut self.of_key, &mut self.of_customer] {
+        for caps in [&mut self.of_key, &mut self.of_maker, &mut self.of_customer] {
             caps.resize(slug, day, now, to);
         }
         Ok(self.held((slug, day), (to, parts)))
@@ -227,21 +245,43 @@ impl KeyPurse {
         held: Amount,
         charge: Amount,
     ) -> Vec<(Scope, CapNews)> {
-        let of_both = [&mut self.of_key, &mut self.of_customer];
-        let ended = of_both.map(|caps| caps.end(slug, day, held, charge));
-        let of_both = self.scopes.into_iter().zip(ended);
-        of_both
-            .flat_map(|(scope, news)| news.into_iter().map(move |news| (scope, news)))
-            .collect()
+        let mut all = Vec::new();
+        let of_maker = self
+            .maker
+            .map(|maker| (Scope::Key(maker), &mut self.of_maker));
+        let own = (Scope::Key(self.key), &mut self.of_key);
+        let of_customer = (Scope::Customer(self.customer), &mut self.of_customer);
+        for (scope, caps) in [Some(own), of_maker, Some(of_customer)]
+            .into_iter()
+            .flatten()
+        {
+            let news = caps.end(slug, day, held, charge).into_iter();
+            all.extend(news.map(|news| (scope, news)));
+        }
+        all
+    }
+
+    /// Whose caps bind it: its own, those of the key that it counts in, its customer's.
+    fn caps(&self) -> impl Iterator<Item = (Scope, &Caps)> {
+        let of_maker = self.maker.map(|maker| (Scope::Key(maker), &self.of_maker));
+        let own = (Scope::Key(self.key), &self.of_key);
+        let of_customer = (Scope::Customer(self.customer), &self.of_customer);
+        [Some(own), of_maker, Some(of_customer)]
+            .into_iter()
+            .flatten()
+    }
+
+    /// A refund gives room back in the windows of the day of its charge.
+    pub(crate) fn refund(&mut self, slug: &str, day: UtcDay, amount: Amount) {
+        for caps in [&mut self.of_key, &mut self.of_maker, &mut self.of_customer] {
+            caps.refund(slug, day, amount);
+        }
     }
 
     /// The cap with least room.
     fn tightest(&self, slug: &str, day: UtcDay) -> Option<(Scope, &CountedCap)> {
-        let caps = self
-            .scopes
-            .into_iter()
-            .zip([&self.of_key, &self.of_customer]);
-        caps.filter_map(|(scope, caps)| Some((scope, caps.tightest(slug, day)?)))
+        self.caps()
+            .filter_map(|(scope, caps)| Some((scope, caps.tightest(slug, day)?)))
             .min_by_key(|(_, counted)| counted.room(day))
     }
 
@@ -265,12 +305,9 @@ impl KeyPurse {
 
     /// What of a plan refuses so much, where more money is there.
     fn plan_limit(&self, slug: &str, parts: &[MoneyPart], needed: Amount) -> Option<CapReached> {
-        let [_, Scope::Customer(customer)] = self.scopes else {
-            return None;
-        };
         let limit = (self.grants).plan_limit(self.counted(), slug, &windows(parts))?;
         let room = self.available(slug, parts);
-        Some(CapReached::of_plan(limit, customer, (needed, room)))
+        Some(CapReached::of_plan(limit, self.customer, (needed, room)))
     }
 
     /// Pays what ends a hold that was opened on a day, and returns where its charge came from and what is worth telling of whose caps.

@@ -161,6 +161,16 @@ pub struct KeyEdit {
 }
 
 impl KeyEdit {
+    /// Whether it says nothing but a label.
+    pub(crate) fn names_only(&self) -> bool {
+        let label = self.label.clone();
+        *self
+            == Self {
+                label,
+                ..Self::default()
+            }
+    }
+
     /// The settings afterwards.
     #[must_use]
     pub fn over(self, known: KeySettings) -> KeySettings {

@@ -59,10 +59,10 @@ pub(crate) static SELECT_CUSTOMER: SelectText = SelectText::new(|| {
     )
 });
 
-/// Selects keys `k` with their customers `a`; a condition may follow.
+/// Selects keys `k` with their customers `a`, and the caps of those in whose caps they count; a condition may follow.
 pub(crate) static SELECT_KEY: SelectText = SelectText::new(|| {
     format!(
-        "SELECT {}, {} FROM keys k JOIN accounts a ON a.id = k.customer",
+        "SELECT {}, {}, (SELECT m.caps FROM keys m WHERE m.id = k.counts_in) FROM keys k JOIN accounts a ON a.id = k.customer",
         columns_of::<KeyRecord>("k"),
         columns_of::<Customer>("a")
     )

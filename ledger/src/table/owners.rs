@@ -17,6 +17,7 @@ table! { "keys" of KeyRecord, by KeyId = "id", |key| key.id, in order "id";
     belongs_to: CustomerId = "customer";
     is_owner: bool = "owner";
     made_by: Option<KeyId> = "made_by";
+    counts_in: Option<KeyId> = "counts_in";
     token: Option<TokenId> = "token";
     settings: KeySettings;
     stored_status: KeyStatus = "status" [changes];
@@ -144,12 +145,13 @@ columns! { CustomerWatch {
     told: BalanceTold = "told";
 } }
 
-/// A key is read with its customer, from one instant.
+/// A key is read with its customer, and the caps that it counts in, from one instant.
 impl Key {
     pub(crate) fn read(columns: &mut impl RowColumns) -> Decoded<Self> {
         Ok(Self {
             own: columns.read()?,
             customer: columns.read()?,
+            of_maker: columns.read()?,
         })
     }
 }

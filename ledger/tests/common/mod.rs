@@ -66,6 +66,7 @@ pub(crate) fn new_key(number: u64, operation: u64, balance: Option<&str>) -> New
             ..KeySettings::default()
         },
         first_credit: balance.map(|amount| (usd(amount), format!("first-{number}"))),
+        purse: None,
         act: act(operation, 100),
     }
 }

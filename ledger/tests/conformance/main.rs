@@ -25,6 +25,7 @@ mod history;
 mod holds;
 mod keys;
 mod lists;
+mod made;
 mod plan_back;
 mod plans;
 mod reservations;
@@ -113,6 +114,12 @@ use lists::{
     an_act_is_found_by_its_operation, keys_are_listed_in_pages, keys_are_paged_by_what_moves,
     margins_are_by_key_target_and_day, several_keys_are_one_read,
 };
+use made::{
+    a_made_key_gets_no_more_than_its_maker_has_room_for, a_repeated_order_makes_one_key,
+    an_owner_key_names_reissues_and_ends_what_it_made, fifty_purses_hold_in_any_race,
+    sixty_keys_are_made_a_minute_and_no_more,
+    what_a_made_key_spends_counts_in_the_caps_of_its_maker,
+};
 use plan_back::{
     a_change_at_once_and_back_gains_nothing, a_reversal_after_a_change_takes_what_was_given,
     a_reversal_takes_no_more_than_the_payment, a_sale_that_cannot_be_booked_is_money,
@@ -193,6 +200,12 @@ stories!(
     several_keys_spend_one_purse,
     what_nobody_paid_is_told_from_what_was_paid,
     caps_of_both_bound_a_request,
+    what_a_made_key_spends_counts_in_the_caps_of_its_maker,
+    a_made_key_gets_no_more_than_its_maker_has_room_for,
+    sixty_keys_are_made_a_minute_and_no_more,
+    fifty_purses_hold_in_any_race,
+    an_owner_key_names_reissues_and_ends_what_it_made,
+    a_repeated_order_makes_one_key,
     customers_are_suspended_resumed_and_closed,
     customers_are_found_and_forgotten,
     payments_keep_whom_they_are_addressed_to,

@@ -25,6 +25,40 @@ pub(crate) fn a_cap(number: u8, limit: i64) -> Change {
     })
 }
 
+/// Some limits are those that an owner key gives a key that it made.
+pub(crate) fn a_limit(operation: u64, change: Change) -> Change {
+    match change {
+        Change::SetCap(cap) if operation.is_multiple_of(4) => Change::SetPurse(cap),
+        other => other,
+    }
+}
+
+/// The third key, which the first one makes, an owner: mostly with a limit from the start.
+pub(crate) fn made_by_owner(number: u64, operation: u64, limit: i64) -> Option<NewKey> {
+    if number != 3 || !operation.is_multiple_of(3) {
+        return None;
+    }
+    let new = new_key(number, operation, None);
+    let purse = Cap {
+        interval: CapInterval::ALL[usize::from(operation.is_multiple_of(2)) * 3],
+        model: None,
+        limit: cents(limit),
+    };
+    Some(NewKey {
+        within: Membership {
+            customer: Some(CustomerId::made_for(key(1))),
+            is_owner: false,
+            made_by: Some(key(1)),
+        },
+        purse: (!operation.is_multiple_of(9)).then_some(purse),
+        settings: KeySettings {
+            expires_at: operation.is_multiple_of(5).then(|| hour(500)),
+            ..new.settings.clone()
+        },
+        ..new
+    })
+}
+
 /// Some acts are asked for by the owner key.
 pub(crate) const fn is_of_owner(operation: u64) -> bool {
     operation.is_multiple_of(3)

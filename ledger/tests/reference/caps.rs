@@ -104,7 +104,7 @@ fn level(charged: i128, limit: i128) -> u8 {
 }
 
 impl State {
-    /// The cap of a key or its customer with least room for a slug.
+    /// The cap that binds a key with least room for a slug.
     pub(super) fn tightest(&self, key: KeyId, slug: &str, day: UtcDay) -> Option<(Scope, &Capped)> {
         let scopes = self.scopes(key).into_iter();
         let caps = scopes.flat_map(|of| {
@@ -115,11 +115,14 @@ impl State {
             .min_by_key(|(_, capped)| capped.room(day))
     }
 
-    /// Whose caps bound a key: its own, and those of its customer.
-    fn scopes(&self, key: KeyId) -> Vec<Scope> {
-        let customer = self.keys.get(&key).map(|key| key.belongs_to);
-        let customer = customer.map(Scope::Customer);
-        std::iter::once(Scope::Key(key)).chain(customer).collect()
+    /// Whose caps bound a key: its own, those of the owner key that made it, and those of its customer.
+    pub(super) fn scopes(&self, key: KeyId) -> Vec<Scope> {
+        let mut all = vec![Scope::Key(key)];
+        if let Some(own) = self.keys.get(&key) {
+            all.extend(own.counts_in.map(Scope::Key));
+            all.push(Scope::Customer(own.belongs_to));
+        }
+        all
     }
 
     /// Whether anything bounds a key.
@@ -262,7 +265,7 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn set_cap(&mut self, of: Scope, cap: &Cap, today: UtcDay) -> Done<()> {
+    pub(super) fn check_limit(cap: &Cap) -> Done<()> {
         if !cap.limit.is_positive() {
             return Err(limit(
                 "a cap must be more than zero; to stop a key, block it, and to stop a customer, suspend it",
@@ -272,6 +275,11 @@ impl State {
             let most = Amount::MAX_LIFETIME_CREDIT;
             return Err(Refusal::Limit(format!("a cap is at most {most}")));
         }
+        Ok(())
+    }
+
+    pub(super) fn set_cap(&mut self, of: Scope, cap: &Cap, today: UtcDay) -> Done<()> {
+        Self::check_limit(cap)?;
         let by = self.cap_maker();
         let known = self.caps.entry(of).or_default();
         let same = |capped: &&mut Capped| {
@@ -330,7 +338,7 @@ impl State {
         let charged: i128 = self
             .entries
             .iter()
-            .filter(|entry| entry.key.is_some_and(|key| self.is_in(of, key)))
+            .filter(|entry| entry.key.is_some_and(|key| self.scopes(key).contains(&of)))
             .filter(|entry| counts(UtcDay::of(entry.at)))
             .filter(|entry| entry.bill.as_ref().is_some_and(|bill| applies(&bill.slug)))
             .map(|entry| picos(entry.amount).saturating_neg())
@@ -338,7 +346,7 @@ impl State {
         let held: i128 = self
             .holds
             .values()
-            .filter(|held| self.is_in(of, held.open.key))
+            .filter(|held| self.scopes(held.open.key).contains(&of))
             .filter(|held| counts(held.day) && applies(&held.open.slug))
             .map(|held| picos(held.open.amount))
             .sum();

@@ -77,7 +77,7 @@ impl State {
         let customer = match within.customer {
             Some(existing) => {
                 self.customer(existing)?;
-                if new.first_credit.is_some() {
+                if new.first_credit.is_some() || new.purse.is_some() {
                     self.settle_grants(existing)?;
                 }
                 self.customer(existing)?.clone()
@@ -86,12 +86,17 @@ impl State {
         };
         not_closed(&customer)?;
         self.check_maker(&within)?;
+        if let Some(purse) = &new.purse {
+            self.check_purse(&within, purse)?;
+        }
         let taken = self.customers.contains_key(&customer.id);
+        let counts_in = within.made_by.filter(|_| !within.is_owner);
         let blank_key = KeyRecord {
             id: new.id,
             belongs_to: customer.id,
             is_owner: within.is_owner,
             made_by: within.made_by,
+            counts_in,
             token: self.asked_by.token(),
             settings: new.settings.clone(),
             stored_status: KeyStatus::Active,
@@ -99,7 +104,11 @@ impl State {
             old_secret: None,
             caps: Caps::default(),
             used_at: None,
-            created_at: new.act.at,
+            created_at: if counts_in.is_some() {
+                clock::now()
+            } else {
+                new.act.at
+            },
             created_by: new.act.actor.clone(),
         };
         let payment = match &new.first_credit {
@@ -137,6 +146,9 @@ impl State {
             self.tell_of_customer(&customer, &new.act);
         }
         self.keys.insert(new.id, blank_key);
+        if let Some(purse) = &new.purse {
+            self.set_cap(new.id.into(), purse, UtcDay::of(clock::now()))?;
+        }
         let owner = within.is_owner;
         let data = json!({ "key": new.id, "owner": owner, "actor": new.act.actor });
         self.tell(customer.id, operation, EventKind::KeyCreated, &data);
@@ -169,7 +181,8 @@ impl State {
             return Err(not_applicable(&text));
         }
         match status(key, clock::now()) {
-            KeyStatus::Active => Ok(()),
+            KeyStatus::Active if within.is_owner => Ok(()),
+            KeyStatus::Active => self.check_made(key.belongs_to),
             stopped => Err(Refusal::NotActive(stopped)),
         }
     }
@@ -222,9 +235,7 @@ impl State {
                 key.secret = *secret;
             }
             Change::Reissue { secret } => {
-                let is_held = self.holds.values().any(|held| held.open.key == key.id);
-                let was_used = key.used_at.is_some();
-                if is_held || was_used || self.of_key(key.id).any(|entry| entry.bill.is_some()) {
+                if key.used_at.is_some() || self.has_spent(key.id) {
                     return Err(not_applicable(&format!(
                         "key {} has been used; rotate it instead, so that its holder can change over",
                         key.id
@@ -235,6 +246,11 @@ impl State {
             }
             Change::SetCap(cap) => {
                 self.set_cap(key.id.into(), cap, UtcDay::of(clock::now()))?;
+                (key.caps, ends) = (self.key(key.id)?.caps.clone(), false);
+            }
+            Change::SetPurse(purse) => {
+                self.settle_grants(key.belongs_to)?;
+                self.refill(&key, purse)?;
                 (key.caps, ends) = (self.key(key.id)?.caps.clone(), false);
             }
             Change::ClearCap { interval, model } => {

@@ -12,6 +12,7 @@ mod events;
 mod grants;
 mod holds;
 mod keys;
+mod made;
 mod operations;
 mod pages;
 mod plan_acts;
@@ -155,7 +156,13 @@ impl State {
     fn whole(&self, id: KeyId) -> Option<Key> {
         let own = self.keys.get(&id)?.clone();
         let customer = self.customers.get(&own.belongs_to)?.clone();
-        Some(Key { own, customer })
+        let maker = own.counts_in.and_then(|maker| self.keys.get(&maker));
+        let of_maker = maker.map(|maker| maker.caps.clone()).unwrap_or_default();
+        Some(Key {
+            own,
+            customer,
+            of_maker,
+        })
     }
 
     /// A key as it is now, whatever of it is booked.

@@ -252,7 +252,7 @@ impl State {
     fn mark_used(&mut self, key: KeyId, now: Timestamp) -> Done<()> {
         self.key(key)?;
         if let Some(key) = self.keys.get_mut(&key)
-            && key.token.is_some()
+            && (key.token.is_some() || key.counts_in.is_some())
         {
             key.used_at.get_or_insert(now);
         }

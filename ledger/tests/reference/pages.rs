@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 use super::State;
 use crate::value::reference::folded;
 use crate::{
-    Customer, CustomerQuery, EntryQuery, GrantQuery, GrantRecord, JournalEntry, Key, KeyQuery,
+    Customer, CustomerQuery, EntryQuery, GrantQuery, GrantRecord, JournalEntry, Key, KeyOrder,
+    KeyQuery, KeyStatus, MadeQuery, Timestamp,
 };
 
 impl State {
@@ -68,6 +69,11 @@ impl State {
     }
 
     pub(super) fn list_keys(&self, query: &KeyQuery) -> Vec<Key> {
+        let order = query.made.map_or(query.order, |_| KeyOrder::Newest);
+        let query = &KeyQuery {
+            order,
+            ..query.clone()
+        };
         let mut keys: Vec<Key> = self.keys.keys().filter_map(|id| self.whole(*id)).collect();
         let place = |key: &Key| {
             let place = query.order.place(key);
@@ -91,6 +97,9 @@ impl State {
         };
         let label = query.label.as_ref().map(|label| label.to_ascii_lowercase());
         let wanted = |key: &Key| {
+            if let Some(made) = query.made {
+                return is_shown(key, made, query.now);
+            }
             label
                 .as_ref()
                 .is_none_or(|label| key.settings.label.to_ascii_lowercase().contains(label))
@@ -132,4 +141,17 @@ impl State {
         found.reverse();
         found
     }
+}
+
+/// Whether a key is in the list of the owner key that made it: not revoked, and not expired for a day.
+fn is_shown(key: &Key, made: MadeQuery, now: Timestamp) -> bool {
+    let day = 24 * 3_600 * 1_000;
+    let end = key.settings.expires_at;
+    let is_gone = end.is_some_and(|end| end.millis().saturating_add(day) <= now.millis());
+    let status = match key.stored_status {
+        KeyStatus::Active => true,
+        KeyStatus::Blocked => made.blocked,
+        KeyStatus::Revoked | KeyStatus::Expired => false,
+    };
+    key.counts_in == Some(made.by) && status && !is_gone
 }

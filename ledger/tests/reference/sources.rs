@@ -109,9 +109,9 @@ impl State {
         self.show_grants(customer);
     }
 
-    /// Whether a request for a slug may take from a grant.
+    /// Whether a request for a slug may take from a grant; without a slug, requests for any model.
     fn may_take(&self, grant: &Grant, slug: &str) -> bool {
-        let named = |models: &Vec<String>| models.contains(&slug.to_owned());
+        let named = |models: &Vec<String>| slug.is_empty() || models.contains(&slug.to_owned());
         let is_for = grant.models.as_ref().is_none_or(named);
         let may_pay = match grant.kind {
             GrantKind::Plan => self.running_as(grant.id).is_some(),

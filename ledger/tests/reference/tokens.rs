@@ -7,7 +7,7 @@ use crate::batch::outcome::Outcome;
 use crate::book::house_act::{self, HouseSubject};
 use crate::{
     Act, Amount, Answered, ApiAnswer, Asked, Asker, AuditRecord, Change, CreditKind, CustomerAct,
-    CustomerEdit, CustomerId, CustomerStatus, DailyBound, DailyReached, HouseAct, KeyId,
+    CustomerEdit, CustomerId, CustomerStatus, DailyBound, DailyReached, HouseAct, KeyEdit, KeyId,
     Membership, NewToken, Once, OperationId, PlanAct, Refusal, Said, Scope, SecretHash, Timestamp,
     Token, TokenDay, TokenId, TokenRole, UtcDay, clock,
 };
@@ -16,7 +16,7 @@ use crate::{
 const DAY: i64 = 86_400_000;
 
 /// Token, path and key.
-pub(super) type AnswerName = (Option<TokenId>, String, String);
+pub(super) type AnswerName = (Option<TokenId>, Option<KeyId>, String, String);
 
 /// What a request was answered.
 #[derive(Debug, Clone)]
@@ -162,9 +162,12 @@ impl State {
                 return Err(Refusal::TokenStopped(stopped));
             }
         }
-        let name = |once: &Once| (id, once.path.clone(), once.key.clone());
+        let name = |once: &Once| (id, asked.by.key(), once.path.clone(), once.key.clone());
         let mut is_known = false;
         if let Some(once) = &asked.once {
+            if let Asker::Owner(owner) = asked.by {
+                self.active(owner, clock::now())?;
+            }
             let oldest = asked.at.millis().saturating_sub(DAY);
             let known = self.answers.get(&name(once));
             if let Some(known) = known.filter(|known| known.at.millis() > oldest) {
@@ -477,15 +480,31 @@ impl State {
                 if self.key(change.key)?.belongs_to != own.id {
                     return Err(Refusal::NoSuchKey(change.key));
                 }
-                match change.change {
+                let is_made = self.key(change.key)?.counts_in == Some(owner);
+                match &change.change {
                     Change::Block if change.key == owner => {
                         return Err(not_allowed(
                             "an owner key does not block itself; rotate it instead, or block it with another owner key",
                         ));
                     }
-                    Change::Edit(_) | Change::Revoke | Change::Reissue { .. } => {
+                    Change::Edit(KeyEdit {
+                        models: Said::Keep,
+                        expires_at: Said::Keep,
+                        rate: Said::Keep,
+                        concurrency: Said::Keep,
+                        ..
+                    })
+                    | Change::SetPurse(_)
+                    | Change::Revoke
+                    | Change::Reissue { .. }
+                        if is_made => {}
+                    Change::Edit(_)
+                    | Change::SetPurse(_)
+                    | Change::Revoke
+                    | Change::Reissue { .. } => {
                         return Err(not_allowed(
-                            "an owner key rotates, blocks and unblocks keys and bounds them, and changes nothing else of them",
+                            "an owner key rotates, blocks, unblocks and bounds keys, names, reissues and revokes those that it made, and \
+                             changes nothing else of them",
                         ));
                     }
                     _ => {}

@@ -137,10 +137,10 @@ impl State {
         HeldParts::storing(stored)
     }
 
-    /// Whether a running period that names this slug lets nothing but periods pay.
+    /// Whether a running period that names this slug lets nothing but periods pay; without a slug, none does.
     pub(super) fn stops(&self, customer: CustomerId, slug: &str) -> bool {
         let mut all = self.live_periods(customer, slug).into_iter();
-        all.any(|running| running.terms.after == PlanAfter::Stop)
+        !slug.is_empty() && all.any(|running| running.terms.after == PlanAfter::Stop)
     }
 
     pub(super) fn running_as(&self, id: GrantId) -> Option<RunningPeriod> {

@@ -279,6 +279,7 @@ mod tests {
             belongs_to: customer.id,
             is_owner: true,
             made_by: None,
+            counts_in: None,
             token: None,
             settings: KeySettings::default(),
             stored_status: KeyStatus::Active,
@@ -289,7 +290,11 @@ mod tests {
             created_at: now,
             created_by: "tests".to_owned(),
         };
-        let key = Key { own, customer };
+        let key = Key {
+            own,
+            customer,
+            of_maker: Caps::default(),
+        };
         Overview {
             account,
             low: usd("1.00"),

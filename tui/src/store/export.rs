@@ -344,6 +344,7 @@ mod tests {
                     secret: SecretHash([number; 32]),
                     settings,
                     first_credit,
+                    purse: None,
                     act,
                 })
                 .await

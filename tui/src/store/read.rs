@@ -303,6 +303,7 @@ impl StoreShared {
 /// The ledger's query for a filter.
 pub(super) fn query(filter: &KeyFilter, limit: usize) -> KeyQuery {
     KeyQuery {
+        made: None,
         customer: None,
         order: KeyOrder::Created,
         after: None,

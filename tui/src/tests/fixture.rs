@@ -61,6 +61,7 @@ pub(super) fn key(number: u64, label: &str, credit: &str, spent: &str, held: &st
             belongs_to: CustomerId::made_for(id),
             is_owner: false,
             made_by: None,
+            counts_in: None,
             token: None,
             settings: KeySettings {
                 label: label.to_owned(),
@@ -74,6 +75,7 @@ pub(super) fn key(number: u64, label: &str, credit: &str, spent: &str, held: &st
             created_at,
             created_by: "alice".to_owned(),
         },
+        of_maker: Caps::default(),
         customer: Customer {
             id: CustomerId::made_for(id),
             settings: CustomerSettings {

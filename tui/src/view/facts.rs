@@ -228,6 +228,7 @@ fn caps(app: &ConsoleApp, party: &Party, pen: &mut Pen<'_>, area: Rect, y: u16) 
             .map_or_else(String::new, |at| format!(", again on {}", format::date(at)));
         let whose = match (party, scope) {
             (Party::Key(_), Scope::Customer(_)) => "customer's ",
+            (Party::Key(key), Scope::Key(of)) if *of != key.id => "its maker's ",
             _ => "",
         };
         let more = match hidden > 0 && place + 1 == CAPS {

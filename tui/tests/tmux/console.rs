@@ -46,6 +46,7 @@ pub(crate) fn new_key(number: u64) -> NewKey {
             ..KeySettings::default()
         },
         first_credit: (number > 1).then(|| (usd("5"), format!("seed-{number}"))),
+        purse: None,
         act: Act {
             operation,
             actor: "seed".to_owned(),

@@ -25,6 +25,9 @@ fn asked(rows: &mut Rows, asked: &Asked) -> Result<Answered, Refusal> {
     }
     let mut is_known = false;
     if let Some(once) = &asked.once {
+        if let Asker::Owner(key) = asked.by {
+            check_acts(rows, key)?;
+        }
         // Before anything is judged: what the first request did may have changed what it would be judged by.
         match repeated(rows, asked, once, askable.id())? {
             Some(answered) if answered.is_replay() => return Ok(answered),
@@ -46,7 +49,7 @@ fn asked(rows: &mut Rows, asked: &Asked) -> Result<Answered, Refusal> {
     if let (Some(once), Some(answer), false) = (&asked.once, &answer, is_known) {
         let token = asked.by.token();
         rows.keep_answer(KeptAnswer {
-            id: once.id(token),
+            id: once.id(asked.by),
             token,
             at: asked.at,
             operation: Some(askable.id()),
@@ -67,7 +70,7 @@ fn repeated(
     once: &Once,
     operation: OperationId,
 ) -> Result<Option<Answered>, Refusal> {
-    let id = once.id(asked.by.token());
+    let id = once.id(asked.by);
     if rows.running.contains(&id) {
         return Err(Refusal::StillRunning);
     }
@@ -187,7 +190,7 @@ impl LedgerOperation for Asked {
         let (mut needs, token) = (self.operation.needs(), self.by.token());
         let once = self.once.as_ref();
         needs.rows.extend(token.map(RowName::Token));
-        (needs.rows).extend(once.map(|once| RowName::Answer(once.id(token))));
+        (needs.rows).extend(once.map(|once| RowName::Answer(once.id(self.by))));
         needs.last_act = self.expected.map(|expected| expected.of);
         needs.keys = with_asker(needs.keys, self.by.key());
         needs

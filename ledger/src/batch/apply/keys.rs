@@ -12,12 +12,13 @@ use crate::batch::rows::Rows;
 use crate::book::audit;
 use crate::rule::cap::PastSpending;
 use crate::rule::customer::made;
+use crate::rule::made::{NOTHING, check_room};
 use crate::rule::payment::PaymentAddressee;
 use crate::rule::token_day::TokenDeed;
 use crate::value::text::clean;
 use crate::{
-    Change, Credit, Customer, CustomerId, CustomerSettings, Enrolment, Key, KeyChange, KeyId,
-    NewKey, OperationId, Refusal, TokenId,
+    Amount, Caps, Change, Credit, Customer, CustomerId, CustomerSettings, Enrolment, Key,
+    KeyChange, KeyId, KeyStatus, NewKey, OperationId, Refusal, TokenId,
 };
 
 fn create(rows: &mut Rows, new: &NewKey) -> Result<Key, Refusal> {
@@ -29,7 +30,8 @@ fn create(rows: &mut Rows, new: &NewKey) -> Result<Key, Refusal> {
     let customer = match new.within.customer {
         Some(existing) => {
             rows.customer(existing)?;
-            if new.first_credit.is_some() {
+            // What the key that makes it has room for is judged by what there is now.
+            if new.first_credit.is_some() || new.purse.is_some() {
                 grants::settle(rows, existing)?;
             }
             rows.customer(existing)?.customer.clone()
@@ -86,6 +88,7 @@ fn check_new(rows: &Rows, new: &NewKey) -> Result<(), Refusal> {
 fn check_within(rows: &Rows, new: &NewKey, customer: &Customer) -> Result<(), Refusal> {
     customer.check_open()?;
     check_maker(rows, new)?;
+    first_caps(rows, new)?;
     if let Some(credit) = Credit::first(new) {
         credit.check()?;
         check_first_reference(rows, &credit.reference)?;
@@ -102,6 +105,11 @@ fn make(rows: &mut Rows, new: &NewKey) -> Result<Key, Refusal> {
     delegation::count(rows, counted);
     let mut key = new.key();
     key.token = rows.asked_by.token();
+    key.caps = first_caps(rows, new)?;
+    if key.counts_in.is_some() {
+        // How many were made in a minute is counted by it, and the clocks of gateways differ.
+        key.created_at = rows.now();
+    }
     rows.insert_key(key);
     news::key_created(rows, new);
     let credit = Credit::first(new);
@@ -137,12 +145,41 @@ fn check_maker(rows: &Rows, new: &NewKey) -> Result<(), Refusal> {
         return Ok(());
     };
     let key = rows.key(maker)?;
-    if key.is_owner && Some(key.belongs_to) == new.within.customer {
-        return key.check_active(rows.now());
+    if !key.is_owner || Some(key.belongs_to) != new.within.customer {
+        return Err(Refusal::NotApplicable(format!(
+            "key {maker} is no owner key of this customer"
+        )));
     }
-    Err(Refusal::NotApplicable(format!(
-        "key {maker} is no owner key of this customer"
-    )))
+    key.check_active(rows.now())?;
+    if new.within.is_owner {
+        return Ok(());
+    }
+    let made = rows.made.get(&key.belongs_to).copied();
+    made.unwrap_or_default().check()
+}
+
+/// The caps that a key begins with.
+fn first_caps(rows: &Rows, new: &NewKey) -> Result<Caps, Refusal> {
+    let mut caps = Caps::default();
+    let Some(cap) = &new.purse else {
+        return Ok(caps);
+    };
+    let Some(maker) = new.within.made_by else {
+        let text = "only a key that an owner key makes begins with a limit";
+        return Err(Refusal::NotApplicable(text.to_owned()));
+    };
+    let (by, today) = (rows.asked_by.caps_as(), rows.today());
+    caps.set(cap, by, today, NOTHING)?;
+    let room = room_of(rows, maker)?;
+    check_room((&Caps::default(), &caps), cap, room, today)?;
+    Ok(caps)
+}
+
+/// What a key may spend now on a model that has no cap of its own.
+fn room_of(rows: &Rows, key: KeyId) -> Result<Amount, Refusal> {
+    let mut purse = rows.purse(key)?;
+    let parts = purse.begin("", rows.now());
+    Ok(purse.room("", rows.today(), &parts))
 }
 
 fn change(rows: &mut Rows, change: &KeyChange) -> Result<Key, Refusal> {
@@ -152,6 +189,10 @@ fn change(rows: &mut Rows, change: &KeyChange) -> Result<Key, Refusal> {
     }
     check_unused(rows, change.act.operation)?;
     let mut key = rows.key(change.key)?.clone();
+    if matches!(change.change, Change::SetPurse(_)) && key.stored_status != KeyStatus::Revoked {
+        grants::settle(rows, key.belongs_to)?;
+    }
+    let before = key.caps.clone();
     let (hours, holds) = (
         rows.spent_hours(key.id.into()),
         rows.holds_of(key.id.into()),
@@ -166,6 +207,14 @@ fn change(rows: &mut Rows, change: &KeyChange) -> Result<Key, Refusal> {
         rows.today(),
         spending,
     )?;
+    if let Change::SetPurse(cap) = &change.change {
+        let Some(maker) = key.counts_in else {
+            let text = format!("no owner key made key {}", key.id);
+            return Err(Refusal::NotApplicable(text));
+        };
+        let room = room_of(rows, maker)?;
+        check_room((&before, &key.caps), cap, room, rows.today())?;
+    }
     let reissued = match change.change {
         Change::Reissue { .. } => delegation::counted(rows, TokenDeed::Reissue)?,
         _ => None,
@@ -192,6 +241,10 @@ impl LedgerOperation for NewKey {
         Needs {
             references: [self.first_credit.as_ref().map(|(_, name)| &**name), None],
             keys: [Some(self.id), self.within.made_by],
+            made: self
+                .within
+                .customer
+                .filter(|_| self.within.made_by.is_some()),
             customers: [Some(self.belongs_to()), None],
             ..Needs::administrative(self.id.into(), [Some(self.act.operation), None])
         }
@@ -274,7 +327,9 @@ impl LedgerOperation for KeyChange {
     fn needs(&self) -> Needs<'_> {
         // A limit that is new counts what runs.
         let counts = match self.change {
-            Change::SetCap(_) | Change::Edit(_) | Change::Reissue { .. } => true,
+            Change::SetCap(_) | Change::SetPurse(_) | Change::Edit(_) | Change::Reissue { .. } => {
+                true
+            }
             Change::Block
             | Change::Unblock
             | Change::Revoke
@@ -359,11 +414,12 @@ fn check_member(rows: &Rows, owner: KeyId, new: &NewKey) -> Result<(), Refusal> 
 }
 
 fn check_owned(rows: &Rows, owner: KeyId, change: &KeyChange) -> Result<(), Refusal> {
-    let is_own = rows.key(change.key)?.belongs_to == rows.key(owner)?.belongs_to;
-    if !is_own {
+    let (key, owners) = (rows.key(change.key)?, rows.key(owner)?.belongs_to);
+    if key.belongs_to != owners {
         return Err(Refusal::NoSuchKey(change.key));
     }
-    match change.change {
+    let is_made = key.counts_in == Some(owner);
+    match &change.change {
         Change::Block if change.key == owner => refused(
             "an owner key does not block itself; rotate it instead, or block it with another owner key",
         ),
@@ -372,8 +428,11 @@ fn check_owned(rows: &Rows, owner: KeyId, change: &KeyChange) -> Result<(), Refu
         | Change::Unblock
         | Change::SetCap(_)
         | Change::ClearCap { .. } => Ok(()),
-        Change::Edit(_) | Change::Revoke | Change::Reissue { .. } => refused(
-            "an owner key rotates, blocks and unblocks keys and bounds them, and changes nothing else of them",
+        Change::Edit(edit) if is_made && edit.names_only() => Ok(()),
+        Change::SetPurse(_) | Change::Revoke | Change::Reissue { .. } if is_made => Ok(()),
+        Change::Edit(_) | Change::SetPurse(_) | Change::Revoke | Change::Reissue { .. } => refused(
+            "an owner key rotates, blocks, unblocks and bounds keys, names, reissues and revokes those that it made, and changes nothing \
+             else of them",
         ),
     }
 }

@@ -180,7 +180,7 @@ pub(super) fn payment_of(entry: &JournalEntry) -> Payment {
     }
 }
 
-/// A refund gives room back in the windows that its charge counts in, of the key that was charged and of the customer.
+/// A refund gives room back in the windows that its charge counts in, of whoever's caps bound the key that was charged.
 fn give_room_back(rows: &mut Rows, credit: &Credit) -> Result<(), Refusal> {
     let CreditKind::Refund { request, .. } = &credit.kind else {
         return Ok(());
@@ -189,8 +189,7 @@ fn give_room_back(rows: &mut Rows, credit: &Credit) -> Result<(), Refusal> {
         return Ok(());
     };
     let mut purse = rows.purse(key)?;
-    purse.of_key.refund(&slug, day, credit.amount);
-    purse.of_customer.refund(&slug, day, credit.amount);
+    purse.refund(&slug, day, credit.amount);
     rows.set_purse(key, purse);
     Ok(())
 }

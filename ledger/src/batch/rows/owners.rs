@@ -60,6 +60,7 @@ impl Rows {
         let id = key.id;
         let limited = TrafficLimits::of_key(&key).is_some();
         let traffic = (self.is_shared() && limited).then(Traffic::default);
+        self.count_made(None, &key);
         self.keys.insert(id, KeyRow::new(key, traffic));
         self.changes.keys.push(id);
     }
@@ -87,7 +88,11 @@ impl Rows {
     /// Stores a key's settings, state, secrets and caps. A limit that is new counts the holds that are open.
     pub(crate) fn update_key(&mut self, key: KeyRecord) {
         let limited = self.is_shared() && TrafficLimits::of_key(&key).is_some();
-        let running = i64::try_from(self.holds_of(key.id.into()).len()).unwrap_or(i64::MAX);
+        let open = self.holds.values().filter_map(|row| row.now.as_ref());
+        let own = open.filter(|hold| hold.open.key == key.id);
+        let running = i64::try_from(own.count()).unwrap_or(i64::MAX);
+        let before = self.keys.get(&key.id).map(|row| row.key.clone());
+        self.count_made(before.as_ref(), &key);
         self.touch_key(key.id, |row| {
             row.key = key;
             let counted = row.traffic.unwrap_or(Traffic {
@@ -116,6 +121,7 @@ impl Rows {
             account,
             grants,
             of_key,
+            of_maker,
             of_customer,
             ..
         } = purse;
@@ -133,11 +139,22 @@ impl Rows {
         if has_grants {
             self.set_grants(customer, grants);
         }
-        if !of_key.is_empty() {
-            self.touch_key(key, |row| {
-                row.key.caps = of_key;
-                row.counts_changed = true;
-            });
+        let maker = self.keys.get(&key).and_then(|row| row.key.counts_in);
+        for (key, caps) in [(Some(key), of_key), (maker, of_maker)] {
+            if let Some(key) = key.filter(|_| !caps.is_empty()) {
+                self.touch_key(key, |row| {
+                    row.key.caps = caps;
+                    row.counts_changed = true;
+                });
+            }
+        }
+    }
+
+    /// Counts a key that an owner key made or changed, if those of its customer were asked for.
+    fn count_made(&mut self, before: Option<&KeyRecord>, after: &KeyRecord) {
+        let now = self.now();
+        if let Some(made) = self.made.get_mut(&after.belongs_to) {
+            made.count(before, after, now);
         }
     }
 

@@ -16,7 +16,7 @@ use tokio_postgres::{Error, Row, Statement};
 use super::link::Link;
 use super::locking::Locked;
 use super::needs::{WantedRows, parameter};
-use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD};
+use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_HOLD, SELECT_KEY_RECORD};
 use super::standby::{BEGIN_FLUSHED, BEGIN_RECEIVED};
 use super::table_rows::array;
 use super::trouble::TransactionTrouble;
@@ -26,6 +26,7 @@ use crate::batch::rows::{
     CachedRow as Kept, CustomerRow, KeyRow, Positions, RECOVERED_AT_ONCE, Rows,
 };
 use crate::rule::link::SignInLink;
+use crate::rule::made::MadeKeys;
 use crate::store::copy::MOVED_AWAY;
 use crate::store::grant_rows::selected;
 use crate::store::rows::{Decoded, RowColumns as _};
@@ -124,6 +125,8 @@ pub(super) async fn fetch(
     };
     let granted = owners(&mut rows, &customers, &keys)?;
     grants(link, &mut rows, granted).await?;
+    makers(link, &mut rows, wanted).await?;
+    made(link, &mut rows, &wanted.made).await?;
     fill(&mut rows, &read, locked)?;
     Ok(rows)
 }
@@ -168,6 +171,54 @@ async fn grants(
         if let Some(row) = rows.customers.get_mut(&customer) {
             row.stored.customer.grants = grants;
         }
+    }
+    Ok(())
+}
+
+/// Reads the keys in whose caps others count, and of a key whose spending is asked for those that count in its and hold something. They
+/// are their customers', which are locked by now; most batches have none.
+async fn makers(
+    link: &Link,
+    rows: &mut Rows,
+    wanted: &WantedRows,
+) -> Result<(), TransactionTrouble> {
+    let all = rows.keys.values().filter_map(|row| row.key.counts_in);
+    let missing: BTreeSet<KeyId> = all.filter(|maker| !rows.keys.contains_key(maker)).collect();
+    if missing.is_empty() && wanted.spending.is_empty() {
+        return Ok(());
+    }
+    let sql = format!(
+        "{SELECT_KEY_RECORD} WHERE k.id = ANY ($1::bigint[]) \
+         OR k.counts_in = ANY ($2::bigint[]) AND k.id IN (SELECT key FROM holds)"
+    );
+    let asked = [parameter(&missing), parameter(&wanted.spending)];
+    for row in link.query(&sql, &values(&asked)).await? {
+        let (key, traffic) = rows::key_record(&row)?;
+        if rows.customers.contains_key(&key.belongs_to) {
+            rows.keys.insert(key.id, KeyRow::stored(key, traffic));
+        }
+    }
+    Ok(())
+}
+
+/// Counts what owner keys of customers have made.
+async fn made(
+    link: &Link,
+    rows: &mut Rows,
+    customers: &BTreeSet<CustomerId>,
+) -> Result<(), TransactionTrouble> {
+    let now = rows.now();
+    for customer in customers {
+        let asked = [
+            customer.to_i64(),
+            now.millis(),
+            MadeKeys::minute(now).millis(),
+        ];
+        let row = link.query(MADE, &[&asked[0], &asked[1], &asked[2]]).await?;
+        let Some(row) = row.first() else { continue };
+        let mut columns = Columns::of(row);
+        let (live, lately) = (columns.number()?, columns.number()?);
+        rows.made.insert(*customer, MadeKeys { live, lately });
     }
     Ok(())
 }
@@ -236,8 +287,11 @@ const RUNNING: &str = "SELECT a FROM (SELECT a, pg_try_advisory_xact_lock(171766
 /// Locks the references, which need not be rows yet. They share 1,024 locks, so that no batch needs more of the server's than it has.
 const NAMES: &str = "SELECT pg_advisory_xact_lock(1717662309, n) FROM \
      (SELECT DISTINCT hashtext(r) & 1023 AS n FROM unnest($1::text[]) AS r ORDER BY n) l";
-const HOURS_OF_KEYS: &str = "SELECT hour, slug, least(sum(charge), 9223372036854775807)::bigint, key FROM usage \
-     WHERE key = ANY ($1::bigint[]) GROUP BY key, hour, slug";
+const MADE: &str = "SELECT (SELECT count(*) FROM keys WHERE customer = $1 AND counts_in IS NOT NULL AND status <> 3 \
+     AND coalesce(expires_at, 9223372036854775807) > $2), \
+     (SELECT count(*) FROM keys WHERE customer = $1 AND created_at > $3 AND counts_in IS NOT NULL)";
+const HOURS_OF_KEYS: &str = "SELECT u.hour, u.slug, least(sum(u.charge), 9223372036854775807)::bigint, s.id FROM unnest($1::bigint[]) AS s (id) \
+     JOIN keys k ON k.id = s.id OR k.counts_in = s.id JOIN usage u ON u.key = k.id GROUP BY s.id, u.hour, u.slug";
 const HOURS_OF_CUSTOMERS: &str = "SELECT u.hour, u.slug, least(sum(u.charge), 9223372036854775807)::bigint, k.customer FROM usage u \
      JOIN keys k ON k.id = u.key WHERE k.customer = ANY ($1::bigint[]) GROUP BY k.customer, u.hour, u.slug";
 
@@ -261,7 +315,7 @@ fn reads(wanted: &WantedRows) -> Vec<FetchRead<'_>> {
 /// Open holds, spending and personal data.
 fn of_holds(wanted: &WantedRows) -> [Option<FetchRead<'_>>; 6] {
     let by_id = " WHERE h.request = ANY ($1::bytea[])";
-    let of_key = " WHERE h.key = ANY ($1::bigint[])";
+    let of_key = " WHERE h.key = ANY (ARRAY(SELECT unnest($1::bigint[]) UNION SELECT id FROM keys WHERE counts_in = ANY ($1::bigint[])))";
     let of_customer = " WHERE h.key IN (SELECT id FROM keys WHERE customer = ANY ($1::bigint[]))";
     let personal = "SELECT customer, data FROM personal_data WHERE customer = ANY ($1::bigint[])";
     [

@@ -23,7 +23,7 @@ use crate::table::owners::SEARCHED;
 use crate::value::clock;
 use crate::{
     Amount, Customer, CustomerId, CustomerQuery, GrantQuery, GrantRecord, Key, KeyId, KeyOrder,
-    KeyQuery, KeyStatus, LedgerError, MarginQuery, Margins, SlugHour, Timestamp,
+    KeyQuery, KeyStatus, LedgerError, MadeQuery, MarginQuery, Margins, SlugHour, Timestamp,
 };
 
 const FILTER: &str = "($4::text IS NULL OR position($4 IN lower(k.label COLLATE \"C\")) > 0) \
@@ -35,6 +35,9 @@ pub(super) async fn list_keys(
     link: &Link,
     query: &KeyQuery,
 ) -> Result<Vec<Key>, TransactionTrouble> {
+    if let Some(made) = query.made {
+        return self::made(link, query, made).await;
+    }
     let value = match query.order {
         KeyOrder::Created | KeyOrder::Newest => "k.created_at",
         KeyOrder::LowestBalance | KeyOrder::HighestBalance => "(a.credit - a.spent)",
@@ -74,6 +77,27 @@ pub(super) async fn list_keys(
     let values: [&(dyn ToSql + Sync); 8] = [
         &from.0, &from.1, &limit, &label, &status, &now, &below, &customer,
     ];
+    let rows = link.query(&sql, &values).await?;
+    let key = |row| Ok(rows::whole_key(row)?.reckoned_at(clock::now));
+    rows.iter().map(key).collect()
+}
+
+/// The keys of an owner key: few are neither revoked nor long expired, and these have an index.
+async fn made(
+    link: &Link,
+    query: &KeyQuery,
+    made: MadeQuery,
+) -> Result<Vec<Key>, TransactionTrouble> {
+    let from = query.after.map_or((i64::MAX, i64::MAX), |after| {
+        (after.value, after.key.to_i64())
+    });
+    let (forgotten, most) = (MadeQuery::forgotten(query.now).millis(), made.most());
+    let (by, limit) = (made.by.to_i64(), rows_at_most(query.limit));
+    let sql = format!(
+        "{SELECT_KEY} WHERE k.counts_in = $1 AND coalesce(k.expires_at, 9223372036854775807) > $2 AND k.status <= $3 \
+         AND (k.created_at, k.id) < ($4, $5) ORDER BY k.created_at DESC, k.id DESC LIMIT $6"
+    );
+    let values: [&(dyn ToSql + Sync); 6] = [&by, &forgotten, &most, &from.0, &from.1, &limit];
     let rows = link.query(&sql, &values).await?;
     let key = |row| Ok(rows::whole_key(row)?.reckoned_at(clock::now));
     rows.iter().map(key).collect()

@@ -29,6 +29,8 @@ pub(super) struct WantedRows {
     /// Keys, and customers with all keys, whose charges by the hour and open holds are read.
     pub(super) spending: BTreeSet<KeyId>,
     pub(super) spending_of: BTreeSet<CustomerId>,
+    /// Customers whose owner keys make more keys.
+    pub(super) made: BTreeSet<CustomerId>,
     /// Whether to end holds of dead epochs.
     pub(super) dead: bool,
     /// Whether a standby must have flushed the batch before it is confirmed.
@@ -62,6 +64,7 @@ impl WantedRows {
             Some(Scope::Customer(customer)) => drop(self.spending_of.insert(customer)),
             None => {}
         }
+        self.made.extend(needs.made);
         self.dead |= needs.dead.is_some();
     }
 

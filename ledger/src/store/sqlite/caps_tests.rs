@@ -136,6 +136,7 @@ fn across_midnight(of: Scope) {
         secret: SecretHash([1; 32]),
         settings: KeySettings::default(),
         first_credit: Some((picos(1_000), "first".to_owned())),
+        purse: None,
         act: act(1, evening),
     };
     run(&mut batch, evening, &Operation::Create(Box::new(new))).unwrap();

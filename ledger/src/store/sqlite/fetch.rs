@@ -14,6 +14,7 @@ use crate::batch::outcome::Outcome;
 use crate::batch::rows::{CachedRow, CustomerRow, KeyRow, RECOVERED_AT_ONCE};
 use crate::book::chain::ChainedEntry;
 use crate::rule::key::KeyRecord;
+use crate::rule::made::MadeKeys;
 use crate::table::columns::ColumnValue;
 use crate::table::list::{ListedRow, TableSet};
 use crate::table::needs::{NamedReader, NextRow, RowName};
@@ -90,6 +91,9 @@ impl Batch<'_> {
         for name in &needs.rows {
             self.fetch_named(name)?;
         }
+        if let Some(customer) = needs.made {
+            self.fetch_made(customer)?;
+        }
         if let Some(of) = needs.last_act {
             let last = super::reads::last_act(self.conn, of)?;
             self.rows.last_acts.insert(of, last);
@@ -128,8 +132,11 @@ impl Batch<'_> {
         let Some(record) = read.query_row([key], rows::row::<KeyRecord>).optional()? else {
             return Ok(());
         };
-        let customer = record.belongs_to;
+        let (customer, maker) = (record.belongs_to, record.counts_in);
         self.rows.keys.insert(key, KeyRow::stored(record, None));
+        if let Some(maker) = maker {
+            self.fetch_key(maker)?;
+        }
         self.fetch_customer(customer)
     }
 
@@ -269,9 +276,12 @@ impl Batch<'_> {
     /// What a key or customer was charged in each hour, and its open holds.
     fn fetch_spending(&mut self, of: Scope) -> Result<()> {
         let (hours, holds, number) = match of {
-            Scope::Key(key) => (Sql::SpentHours, Sql::HoldsOfKey, key.to_i64()),
+            Scope::Key(key) => {
+                self.fetch_keys(Sql::KeysCountedIn, key.to_i64())?;
+                (Sql::SpentHours, Sql::HoldsOfKey, key.to_i64())
+            }
             Scope::Customer(customer) => {
-                self.fetch_keys_of(customer)?;
+                self.fetch_keys(Sql::KeysOfCustomer, customer.to_i64())?;
                 let (hours, holds) = (Sql::SpentHoursOfCustomer, Sql::HoldsOfCustomer);
                 (hours, holds, customer.to_i64())
             }
@@ -292,10 +302,24 @@ impl Batch<'_> {
         Ok(())
     }
 
-    fn fetch_keys_of(&mut self, customer: CustomerId) -> Result<()> {
-        let read = self.tables.statements.get(Sql::KeysOfCustomer)?;
+    /// What owner keys of a customer have made.
+    fn fetch_made(&mut self, customer: CustomerId) -> Result<()> {
+        let now = self.rows.now();
+        let read = self.tables.statements.get(Sql::Made)?;
+        let made = read.query_row(params![customer, now, MadeKeys::minute(now)], |row| {
+            Ok(MadeKeys {
+                live: row.get(0)?,
+                lately: row.get(1)?,
+            })
+        })?;
+        self.rows.made.insert(customer, made);
+        Ok(())
+    }
+
+    fn fetch_keys(&mut self, of: Sql, number: i64) -> Result<()> {
+        let read = self.tables.statements.get(of)?;
         let keys = read
-            .query_map([customer], rows::row)?
+            .query_map([number], rows::row)?
             .collect::<Result<Vec<KeyRecord>>>()?;
         for key in keys {
             let known = self.rows.keys.entry(key.id);

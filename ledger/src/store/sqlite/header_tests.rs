@@ -38,6 +38,7 @@ async fn create(ledger: &SqliteLedger, number: u64) {
         secret: SecretHash([1; 32]),
         settings: KeySettings::default(),
         first_credit: Some((Amount::from_picos(1_000_000), format!("first-{number}"))),
+        purse: None,
         act: act(number),
     };
     ledger.perform(new).await.unwrap();
@@ -69,6 +70,7 @@ fn a_backup_copied_over_the_live_file_is_noticed_and_not_taken_with_its_log() {
             secret: SecretHash([1; 32]),
             settings: KeySettings::default(),
             first_credit: None,
+            purse: None,
             act: act(3),
         });
         let refused = refused.await.map(drop);

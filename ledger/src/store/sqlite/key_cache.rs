@@ -9,7 +9,9 @@ use std::sync::{Mutex, MutexGuard};
 
 use super::index::LogIndex;
 use crate::batch::rows::ById;
-use crate::{Account, Customer, CustomerId, Key, KeyId, KeyRecord, LedgerError, Timestamp, lock};
+use crate::{
+    Account, Caps, Customer, CustomerId, Key, KeyId, KeyRecord, LedgerError, Timestamp, lock,
+};
 
 /// Most keys cached; beyond that all are forgotten, and those in use are read again.
 const MOST: usize = 10_000;
@@ -27,6 +29,8 @@ struct CachedKeys {
     at: Option<u32>,
     keys: ById<KeyId, KeyRecord>,
     customers: ById<CustomerId, Customer>,
+    /// The caps of keys in whose caps others count.
+    makers: ById<KeyId, Caps>,
     /// Counts acts of this process, and times when another one had committed.
     acts: u64,
 }
@@ -90,6 +94,9 @@ impl KeyCache {
                 known.forget();
             }
             known.keys.insert(id, key.own.clone());
+            if let Some(maker) = key.counts_in {
+                known.makers.insert(maker, key.of_maker.clone());
+            }
             let customer = key.customer.clone();
             known.customers.insert(customer.id, customer);
         }
@@ -139,7 +146,10 @@ impl KeyCache {
                         (customer.account, customer.last_entry_at) = (account, at);
                     }
                 }
-                CacheChange::Key(id) => drop(known.keys.remove(&id)),
+                CacheChange::Key(id) => {
+                    known.keys.remove(&id);
+                    known.makers.remove(&id);
+                }
                 CacheChange::Customer(id) => drop(known.customers.remove(&id)),
                 CacheChange::Act => known.acts = known.acts.wrapping_add(1),
             }
@@ -152,15 +162,24 @@ impl KeyCache {
 }
 
 impl CachedKeys {
-    /// A key with its customer, if both are known.
+    /// A key with its customer, and the caps that it counts in, if all are known.
     fn key(&self, id: KeyId) -> Option<Key> {
         let own = self.keys.get(&id)?.clone();
         let customer = self.customers.get(&own.belongs_to)?.clone();
-        Some(Key { own, customer })
+        let of_maker = match own.counts_in {
+            Some(maker) => self.makers.get(&maker)?.clone(),
+            None => Caps::default(),
+        };
+        Some(Key {
+            own,
+            customer,
+            of_maker,
+        })
     }
 
     fn forget(&mut self) {
         self.keys.clear();
+        self.makers.clear();
         self.customers.clear();
     }
 

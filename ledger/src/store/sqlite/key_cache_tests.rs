@@ -46,6 +46,7 @@ impl Two {
                     secret,
                     settings,
                     first_credit,
+                    purse: None,
                     act: two.act(),
                 })
                 .await

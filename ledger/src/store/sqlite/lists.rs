@@ -21,7 +21,7 @@ use crate::table::owners::SEARCHED;
 use crate::value::clock;
 use crate::{
     Amount, Customer, CustomerId, CustomerQuery, GrantQuery, GrantRecord, Key, KeyId, KeyOrder,
-    KeyPlace, KeyQuery, KeyStatus, MarginQuery, Margins, SlugHour, Timestamp, UsageRow,
+    KeyPlace, KeyQuery, KeyStatus, MadeQuery, MarginQuery, Margins, SlugHour, Timestamp, UsageRow,
 };
 
 /// Rows that one statement of a filtered scan examines.
@@ -81,6 +81,9 @@ pub(super) fn list_keys(
     query: &KeyQuery,
     wanted: &dyn Fn() -> bool,
 ) -> Result<Vec<Key>> {
+    if let Some(made) = query.made {
+        return self::made(conn, query, made);
+    }
     let filter = ListFilter::new(query);
     let value = match query.order {
         KeyOrder::Created | KeyOrder::Newest => return by_creation(conn, &filter, wanted),
@@ -94,6 +97,27 @@ pub(super) fn list_keys(
     } else {
         Ok(Vec::new())
     }
+}
+
+/// The keys of an owner key: few are neither revoked nor long expired, and these have an index.
+fn made(conn: &Connection, query: &KeyQuery, made: MadeQuery) -> Result<Vec<Key>> {
+    let mut page = conn.prepare_cached(&format!(
+        "{SELECT_KEY} WHERE k.counts_in = ?1 AND coalesce(k.expires_at, 9223372036854775807) > ?2 AND k.status <= ?3
+         AND (k.created_at, k.id) < (?4, ?5) ORDER BY k.created_at DESC, k.id DESC LIMIT ?6"
+    ))?;
+    let from = query.after.map_or((i64::MAX, i64::MAX), |after| {
+        (after.value, after.key.to_i64())
+    });
+    let asked = params![
+        made.by,
+        MadeQuery::forgotten(query.now),
+        made.most(),
+        from.0,
+        from.1,
+        rows_at_most(query.limit)
+    ];
+    let found = page.query_map(asked, rows::whole_key)?;
+    found.map(|key| Ok(key?.reckoned_at(clock::now))).collect()
 }
 
 const fn direction(order: KeyOrder) -> (&'static str, &'static str) {

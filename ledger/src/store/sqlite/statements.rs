@@ -48,7 +48,7 @@ statements! {
     NewestOperation = "SELECT max(operation) FROM entries";
     NewestHold = "SELECT max(request) FROM holds";
     Hold = concat!(select_hold!(), " WHERE request = ?1");
-    HoldsOfKey = concat!(select_hold!(), " WHERE h.key = ?1");
+    HoldsOfKey = concat!(select_hold!(), " WHERE h.key = ?1 OR h.key IN (SELECT id FROM keys WHERE counts_in = ?1)");
     HoldsOfCustomer = concat!(select_hold!(), " WHERE h.key IN (SELECT id FROM keys WHERE customer = ?1)");
     HoldsBefore = concat!(select_hold!(), " WHERE h.epoch < ?1 LIMIT ?2");
     InsertHold = "INSERT INTO holds VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
@@ -87,11 +87,16 @@ statements! {
     Publish = "INSERT INTO slugs (slug, published_at) VALUES (?1, ?2)
          ON CONFLICT (slug) DO UPDATE SET published_at = coalesce(published_at, excluded.published_at)";
 
+    // What others hold is counted by their rows.
+    KeysCountedIn = format!("{SELECT_KEY_RECORD} WHERE k.counts_in = ?1 AND k.id IN (SELECT key FROM holds)");
+    Made = "SELECT (SELECT count(*) FROM keys WHERE customer = ?1 AND counts_in IS NOT NULL AND status <> 3
+             AND coalesce(expires_at, 9223372036854775807) > ?2),
+         (SELECT count(*) FROM keys WHERE customer = ?1 AND created_at > ?3 AND counts_in IS NOT NULL)";
     KeysOfCustomer = format!("{SELECT_KEY_RECORD} WHERE k.customer = ?1");
     SpentHoursOfCustomer = "SELECT u.hour, s.slug, sum(u.charge) FROM usage u JOIN slugs s ON s.id = u.slug
          WHERE u.key IN (SELECT id FROM keys WHERE customer = ?1) GROUP BY u.hour, u.slug";
-    SpentHours = "SELECT u.hour, s.slug, sum(u.charge) FROM usage u JOIN slugs s ON s.id = u.slug WHERE u.key = ?1
-         GROUP BY u.hour, u.slug";
+    SpentHours = "SELECT u.hour, s.slug, sum(u.charge) FROM usage u JOIN slugs s ON s.id = u.slug
+         WHERE u.key IN (SELECT ?1 UNION ALL SELECT id FROM keys WHERE counts_in = ?1) GROUP BY u.hour, u.slug";
 
     // A sum is halved when what it is divided by has reached five million tokens.
     Lesson = "INSERT INTO lessons AS t VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO UPDATE SET

@@ -63,6 +63,7 @@ pub(super) fn new_key() -> NewKey {
         secret: SecretHash([1; 32]),
         settings: KeySettings::default(),
         first_credit,
+        purse: None,
         act,
     }
 }

@@ -97,7 +97,7 @@ impl World {
     }
 
     fn purse(&self) -> KeyPurse {
-        KeyPurse::of(self.key, &Caps::default(), &self.customer)
+        KeyPurse::without_caps(self.key, &self.customer)
     }
 
     fn keep(&mut self, mut purse: KeyPurse) {
