@@ -10,9 +10,9 @@ use crate::{
     CustomerBy, CustomerId, CustomerQuery, EntryQuery, FilesAct, Finish, GrantQuery, GrantRecord,
     HouseAct, JournalEntry, Key, KeyId, KeyQuery, LedgerError, MarginQuery, Margins, Once,
     OpenHold, Operation, OperationId, Outbox, Outcome, OwnCost, Payment, Performable, PersonalData,
-    ProbeLease, PublishedSlug, Recover, Recovered, Refusal, RunSum, Scope, SecretHash, SlugHour,
-    SlugUse, StatementMonth, Subscription, SubscriptionId, Taught, Timestamp, Token, TokenDay,
-    Totals, UsageRow, UtcDay, VendorIds, VerifyReport, WholeRow, WholeRows, WholeTable,
+    ProbeLease, PublishedSlug, Recover, Recovered, Refusal, RunQuery, RunSum, Scope, SecretHash,
+    SlugHour, SlugUse, Subscription, SubscriptionId, Taught, Timestamp, Token, TokenDay, Totals,
+    UsageRow, UtcDay, VendorIds, VerifyReport, WholeRow, WholeRows, WholeTable,
 };
 
 /// Acts that are read in one page where all are wanted.
@@ -203,14 +203,8 @@ pub trait Ledger: Outbox + Send + Sync + std::fmt::Debug {
         to: Timestamp,
     ) -> Result<BTreeMap<KeyId, Vec<UsageRow>>, LedgerError>;
 
-    /// What a customer's requests of some months cost by the runs that they name, or those of one of its keys: month by month, what
-    /// cost most first, at most `limit`.
-    async fn usage_by_run(
-        &self,
-        of: (CustomerId, Option<KeyId>),
-        months: (StatementMonth, StatementMonth),
-        limit: u32,
-    ) -> Result<Vec<RunSum>, LedgerError>;
+    /// What a customer's requests cost by the runs that they name.
+    async fn usage_by_run(&self, query: RunQuery) -> Result<Vec<RunSum>, LedgerError>;
 
     /// What of a customer's credit nobody paid: gifts and corrections. Payments are top-ups and what came from other customers, less
     /// what went back or to others.

@@ -49,7 +49,7 @@ pub use book::page::{
 };
 pub use book::payment_answer::PaymentMoved;
 pub use book::plan_answer::PlanAnswer;
-pub use book::run::RunSum;
+pub use book::run::{RunQuery, RunSum};
 pub use book::statement::{MonthlySums, StatementMonth, UsedOfModel};
 pub use book::{anchor, csv, document};
 pub use contract::{Ledger, Perform, SharedLedger};

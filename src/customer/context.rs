@@ -15,7 +15,7 @@ use super::receipt;
 use super::recent::RecentSpending;
 use super::share::KeyShare;
 use super::sources::ChargeSources;
-use super::usage::{Days, UsageSums};
+use super::usage::{AskedUsage, Days};
 use crate::clock;
 use crate::config::{Config, ConfigHandle, Shop};
 use crate::proxy::rate_limit::RateLimits;
@@ -157,7 +157,7 @@ impl Context {
                 let days = Days::asked(query("from").as_deref(), query("to").as_deref(), now)?;
                 let by = query("by");
                 let asked = (days, by.as_deref());
-                let sums = UsageSums::read(self.ledger.as_ref(), key, asked, false).await?;
+                let sums = AskedUsage::read(self.ledger.as_ref(), key, asked, false).await?;
                 match query("format").as_deref() {
                     Some("csv") => Ok(ProgramAnswer::csv(sums.spreadsheet())),
                     None | Some("" | "json") => Ok(ProgramAnswer::json(sums.document(&statement))),

@@ -16,7 +16,7 @@ use super::decimal_json::DecimalJson;
 use super::receipt;
 use super::share;
 use super::sources::ChargeSources;
-use super::usage::{Days, UsageSums};
+use super::usage::{AskedUsage, Days};
 use super::views::Query;
 use crate::clock;
 use crate::proxy::Failure;
@@ -78,7 +78,7 @@ pub(super) async fn answer(
         Export::Usage(form) => {
             let by = query("by");
             let asked = (days, by.as_deref());
-            let sums = UsageSums::read(context.ledger.as_ref(), &key, asked, true).await?;
+            let sums = AskedUsage::read(context.ledger.as_ref(), &key, asked, true).await?;
             res.body(match form {
                 ExportFormat::Csv => sums.spreadsheet(),
                 ExportFormat::Json => sums.document(&context.statement(&key, now).await?),

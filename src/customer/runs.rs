@@ -1,10 +1,10 @@
 //! Usage by run: sums of the requests that named one with `x-farebox-run`, by months of UTC.
+//!
+//! Rows of docs/interface.md: `run_of_a_request`.
 
-use farebox_ledger::{Key, Ledger, LedgerError, RunSum, StatementMonth, Timestamp, csv};
+use farebox_ledger::{Key, Ledger, LedgerError, RunQuery, RunSum, StatementMonth, Timestamp, csv};
 
 use super::decimal_json::DecimalJson;
-use super::usage::Days;
-use crate::proxy::Failure;
 
 /// Most rows of a document: every name of a month, and the others.
 const MOST_ROWS: u32 = RunSum::MOST_NAMES + 1;
@@ -13,23 +13,19 @@ const SHOWN: u32 = 10;
 /// What those beyond the most names are called.
 const OTHERS: &str = "others";
 
-/// The runs of the months that these days touch: of one key; of an owner, where `all` says so, of every key of its customer.
+/// The runs of these months: of one key; of an owner, where `all` says so, of every key of its customer.
 ///
 /// # Errors
 /// When the ledger cannot be read.
 pub(super) async fn read(
     ledger: &dyn Ledger,
     key: &Key,
-    days: Days,
+    months: (StatementMonth, StatementMonth),
     all: bool,
-) -> Result<Vec<RunSum>, Failure> {
-    let only = (!(all && key.is_owner)).then_some(key.id);
-    let months = (
-        StatementMonth::of(days.start()),
-        StatementMonth::of(days.last()),
-    );
-    let of = (key.customer.id, only);
-    Ok(ledger.usage_by_run(of, months, MOST_ROWS).await?)
+) -> Result<Vec<RunSum>, LedgerError> {
+    ledger
+        .usage_by_run(query(key, months, all, MOST_ROWS))
+        .await
 }
 
 /// The runs of this month that cost most, as the holder of a key sees them.
@@ -41,11 +37,19 @@ pub(super) async fn this_month(
     key: &Key,
     now: Timestamp,
 ) -> Result<Vec<RunSum>, LedgerError> {
-    let only = (!key.is_owner).then_some(key.id);
     let month = StatementMonth::of(now);
     ledger
-        .usage_by_run((key.customer.id, only), (month, month), SHOWN)
+        .usage_by_run(query(key, (month, month), true, SHOWN))
         .await
+}
+
+fn query(key: &Key, months: (StatementMonth, StatementMonth), all: bool, limit: u32) -> RunQuery {
+    RunQuery {
+        customer: key.customer.id,
+        key: (!(all && key.is_owner)).then_some(key.id),
+        months,
+        limit,
+    }
 }
 
 /// The runs as the member of a document.
@@ -102,7 +106,7 @@ mod tests {
         let runs = [sum("night <b>", 3), sum("", 1)];
         let shown = document(&runs).document();
         assert!(
-            shown.contains(r#"{"month":"2026-12","run":null,"requests":1,"cost":0.5}"#),
+            shown.contains(r#"{"month":"2026-12","run":null,"requests":1,"cost":0.50}"#),
             "{shown}"
         );
         assert_eq!(

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use farebox_ledger::{Amount, Key, Ledger, RunSum, Timestamp, Usage, UsageKind, UsageRow};
+use farebox_ledger::{
+    Amount, Key, Ledger, RunSum, StatementMonth, Timestamp, Usage, UsageKind, UsageRow,
+};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, ToSpan};
@@ -79,9 +81,10 @@ impl Days {
         Timestamp::from_millis(first_instant(self.to).millis().saturating_add(86_400_000))
     }
 
-    /// The last day's first instant.
-    pub(super) fn last(self) -> Timestamp {
-        first_instant(self.to)
+    /// The months of both ends.
+    fn months(self) -> (StatementMonth, StatementMonth) {
+        let month = |day| StatementMonth::of(first_instant(day));
+        (month(self.from), month(self.to))
     }
 
     /// Both days, for a file's name.
@@ -103,12 +106,12 @@ impl Days {
 
 /// Usage as a query asks for it.
 #[derive(Debug)]
-pub(super) enum UsageSums {
+pub(super) enum AskedUsage {
     ByDay(Vec<DayRow>),
     ByRun(Vec<RunSum>),
 }
 
-impl UsageSums {
+impl AskedUsage {
     /// What a query asks for, of one key; of an owner, where `all` says so, of every key of its customer.
     ///
     /// # Errors
@@ -121,7 +124,9 @@ impl UsageSums {
     ) -> Result<Self, Failure> {
         match by {
             None | Some("" | "day") => Ok(Self::ByDay(days.read(ledger, key, all).await?)),
-            Some("run") => Ok(Self::ByRun(runs::read(ledger, key, days, all).await?)),
+            Some("run") => Ok(Self::ByRun(
+                runs::read(ledger, key, days.months(), all).await?,
+            )),
             Some(_) => Err(bad("by", "by must be day or run")),
         }
     }

@@ -65,19 +65,16 @@ pub(crate) async fn new_key_within(
     let id = clock::key_id();
     let secret = Secret::generate(id, clock::random());
     let amount = Amount::from_usd_str(usd).unwrap();
-    let first_credit = (amount > Amount::ZERO).then(|| (amount, format!("first-{id}")));
-    ledger
-        .perform(NewKey {
-            within,
-            id,
-            secret: secret.hash(),
-            settings,
-            first_credit,
-            purse: None,
-            act: act(),
-        })
-        .await
-        .unwrap();
+    let new = NewKey {
+        within,
+        id,
+        secret: secret.hash(),
+        settings,
+        first_credit: (amount > Amount::ZERO).then(|| (amount, format!("first-{id}"))),
+        purse: None,
+        act: act(),
+    };
+    ledger.perform(new).await.unwrap();
     TestKey {
         id,
         secret: secret.reveal().to_owned(),

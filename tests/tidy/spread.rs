@@ -54,6 +54,7 @@ const FAR: &[(&str, &[&str])] = &[
             "allow_single",
             "auto_top_up",
             "belongs_to",
+            "counts_in",
             "created_by",
             "expires_at",
             "house_act",

@@ -132,7 +132,11 @@ impl Rows {
         let (key, stored) = self.key_and_customer(key)?;
         let none = Caps::default();
         let of_maker = self.caps_of_maker(key)?.unwrap_or(&none);
-        Ok(KeyPurse::of(key, of_maker, &stored.customer))
+        Ok(KeyPurse::of(
+            (key.id, &key.caps),
+            (key.counts_in, of_maker),
+            &stored.customer,
+        ))
     }
 
     /// The caps of the key in whose caps another counts.

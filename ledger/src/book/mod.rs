@@ -12,6 +12,7 @@ pub(crate) mod grant_answer;
 mod grant_check;
 pub(crate) mod head;
 mod history;
+mod hold_check;
 pub mod house_act;
 pub mod margin;
 pub(crate) mod money_acts;

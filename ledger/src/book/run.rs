@@ -23,6 +23,19 @@ impl RunSum {
     pub const MOST_NAMES: u32 = 10_000;
 }
 
+/// Which sums to read: month by month, what cost most first.
+#[derive(Debug, Clone, Copy)]
+pub struct RunQuery {
+    /// Whose.
+    pub customer: CustomerId,
+    /// Of one of its keys, or of all.
+    pub key: Option<KeyId>,
+    /// The first and the last.
+    pub months: (StatementMonth, StatementMonth),
+    /// At most so many.
+    pub limit: u32,
+}
+
 /// A row: a key's share of a run in a month.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RunPlace {

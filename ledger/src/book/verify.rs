@@ -11,14 +11,15 @@ use super::chain::{self, ChainedAct, ChainedEntry};
 use super::grant_check::GrantCheck;
 use super::head::{Hash, NOTHING, StoredCustomer};
 use super::history::ToldStates;
+use super::hold_check::{capped, checkpoints};
 pub(crate) use super::reader::{CustomerRows, HourlyUsage, LedgerIdentity, LedgerReader, ReadRow};
 use super::statement::StatementWalk;
 use crate::book::run::MonthsOfRuns;
 use crate::rule::hold::StoredHold;
 use crate::value::reference;
 use crate::{
-    Amount, Bill, Caps, CustomerId, EntryKind, JournalEntry, OperationId, PaymentStatus,
-    PersonalData, Session, StatementMonth, UsageRow, VerifyReport,
+    Amount, CustomerId, EntryKind, JournalEntry, OperationId, PaymentStatus, PersonalData, Session,
+    StatementMonth, UsageRow, VerifyReport,
 };
 
 /// Checks everything and compares it with what was recorded elsewhere.
@@ -411,14 +412,18 @@ impl LedgerCheck {
         if Amount::checked_sum(rows.holds.iter().map(|hold| hold.open.amount)) != Some(held) {
             self.fault(format!("{name}: its holds do not add up to {held} held"));
         }
-        self.capped(name, &customer.caps, &rows.holds.iter().collect::<Vec<_>>());
+        let all: Vec<_> = rows.holds.iter().collect();
+        self.report
+            .faults
+            .extend(capped(name, &customer.caps, &all));
         for (key, _) in &rows.keys {
             let counts = |hold: &&StoredHold| {
                 let of = rows.key(hold.open.key);
                 hold.open.key == key.id || of.is_some_and(|of| of.counts_in == Some(key.id))
             };
             let holds: Vec<_> = rows.holds.iter().filter(counts).collect();
-            self.capped(&format!("{name}: key {}", key.id), &key.caps, &holds);
+            let name = format!("{name}: key {}", key.id);
+            self.report.faults.extend(capped(&name, &key.caps, &holds));
         }
         for StoredHold { open, .. } in &rows.holds {
             if rows.key(open.key).is_none() {
@@ -426,41 +431,7 @@ impl LedgerCheck {
                 self.fault(format!("{name}: hold {request}: its key is none of its"));
             }
         }
-        self.checkpoints(name, &rows.holds);
-    }
-
-    /// What caps count as held.
-    fn capped(&mut self, name: &str, caps: &Caps, holds: &[&StoredHold]) {
-        for (counted, window) in caps.windows() {
-            let counts = |hold: &&&StoredHold| counted.counts_in(window, &hold.open.slug, hold.day);
-            let of_window = holds.iter().filter(counts).map(|hold| hold.open.amount);
-            if Amount::checked_sum(of_window) != Some(window.held) {
-                let (cap, held) = (&counted.cap, window.held);
-                self.fault(format!(
-                    "{name}: its holds do not add up to {held} held under its cap of {cap}"
-                ));
-            }
-        }
-    }
-
-    fn checkpoints(&mut self, name: &str, holds: &[StoredHold]) {
-        for StoredHold {
-            open,
-            opened,
-            moves,
-            checkpoint,
-            ..
-        } in holds
-        {
-            let cost = checkpoint.as_deref().map_or(Ok(Amount::ZERO), Bill::total);
-            let moved = checkpoint.is_some() || open.amount != *opened;
-            if cost != Ok(open.used) || (moved && *moves == 0) {
-                self.fault(format!(
-                    "{name}: hold {}: does not follow from its checkpoint",
-                    open.request
-                ));
-            }
-        }
+        self.report.faults.extend(checkpoints(name, &rows.holds));
     }
 
     /// Counters and hours, where the store keeps them by customer and key.

@@ -129,7 +129,11 @@ impl Key {
     }
 
     fn purse(&self, slug: &str, now: Timestamp) -> (KeyPurse, Vec<MoneyPart>) {
-        let mut purse = KeyPurse::of(&self.own, &self.of_maker, &self.customer);
+        let mut purse = KeyPurse::of(
+            (self.id, &self.caps),
+            (self.counts_in, &self.of_maker),
+            &self.customer,
+        );
         let parts = purse.begin(slug, now);
         (purse, parts)
     }

@@ -7,7 +7,7 @@ use crate::rule::grant::{GrantLoss, windows};
 use crate::rule::hold::{HoldRoom, HoldWay};
 use crate::{
     Account, Amount, CapReached, Caps, CountedCap, Customer, CustomerId, Grants, Held, KeyId,
-    KeyRecord, MoneyPart, PlanNews, Refusal, Scope, Timestamp, UtcDay,
+    MoneyPart, PlanNews, Refusal, Scope, Timestamp, UtcDay,
 };
 
 /// What a request of one key may spend: the customer's money, within the caps of both, and of the key in whose caps it counts, too.
@@ -32,17 +32,21 @@ pub(crate) struct KeyPurse {
 
 impl KeyPurse {
     /// Of a key, with the caps of the key in whose caps it counts, if it does.
-    pub(crate) fn of(key: &KeyRecord, of_maker: &Caps, customer: &Customer) -> Self {
+    pub(crate) fn of(
+        (key, of_key): (KeyId, &Caps),
+        (maker, of_maker): (Option<KeyId>, &Caps),
+        customer: &Customer,
+    ) -> Self {
         Self {
             account: customer.account,
             grants: customer.grants.clone(),
             losses: Vec::new(),
             news: Vec::new(),
-            of_key: key.caps.clone(),
+            of_key: of_key.clone(),
             of_maker: of_maker.clone(),
             of_customer: customer.caps.clone(),
-            key: key.id,
-            maker: key.counts_in,
+            key,
+            maker,
             customer: customer.id,
             owes: customer.claim.is_positive(),
         }

@@ -46,8 +46,13 @@ async fn read(
     key: Option<KeyId>,
     limit: u32,
 ) -> Vec<(String, String, u64, i64)> {
-    let of = (customer(1), key);
-    let sums = ledger.usage_by_run(of, months(), limit).await.unwrap();
+    let query = RunQuery {
+        customer: customer(1),
+        key,
+        months: months(),
+        limit,
+    };
+    let sums = ledger.usage_by_run(query).await.unwrap();
     let shown = |sum: RunSum| {
         let micros = sum.charge.picos() / 1_000_000;
         (sum.month.to_string(), sum.run, sum.requests, micros)

@@ -25,7 +25,9 @@ pub(super) fn cost(count: u64) -> Bill {
         1 => ServedTier::Flex,
         _ => ServedTier::Standard,
     };
-    let run = count.is_multiple_of(3).then(|| (RunName::FACT.to_owned(), format!("run {}", count % 2)));
+    let run = count
+        .is_multiple_of(3)
+        .then(|| (RunName::FACT.to_owned(), format!("run {}", count % 2)));
     Bill {
         slug: slug.to_owned(),
         facts: run.into_iter().collect(),

@@ -101,8 +101,14 @@ pub(super) async fn everything(ledger: &dyn Ledger, told: usize) -> String {
         let months = (StatementMonth::of(from), StatementMonth::of(to));
         for customer in &customers {
             for of in [None, Some(key(1))] {
-                let sums = ledger.usage_by_run((customer.id, of), months, 9).await;
-                seen.push(format!("{:?}", sums.unwrap()));
+                let query = RunQuery {
+                    customer: customer.id,
+                    key: of,
+                    months,
+                    limit: 9,
+                };
+                let sums = ledger.usage_by_run(query).await.unwrap();
+                seen.push(format!("{sums:?}"));
             }
         }
         let used = ledger.slug_hours(from, to).await.unwrap();

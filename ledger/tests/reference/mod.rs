@@ -41,8 +41,8 @@ use crate::{
     CustomerStatus, EntryQuery, Event, FilesAct, Finish, GrantId, GrantQuery, GrantRecord,
     HouseAct, JournalEntry, Key, KeyId, KeyQuery, KeyRecord, KnownWebhook, Ledger, LedgerError,
     ListedCustomer, Lot, LotId, MarginQuery, Margins, OpenHold, OperationId, OwnCost, Payment,
-    PersonalData, PlanWindow, PublishedSlug, RunSum, Scope, SecretHash, Session, SlugHour, SlugUse,
-    StatementMonth, Subscription, SubscriptionId, Taught, Timestamp, Token, TokenDay, TokenId,
+    PersonalData, PlanWindow, PublishedSlug, RunQuery, RunSum, Scope, SecretHash, Session,
+    SlugHour, SlugUse, Subscription, SubscriptionId, Taught, Timestamp, Token, TokenDay, TokenId,
     Totals, UsageRow, UtcDay, VendorIds, VerifyReport, WebhookId, WholeRows, WholeTable, WindowId,
 };
 
@@ -419,14 +419,9 @@ impl Ledger for MemoryLedger {
         Ok(self.state().usage(key, from, to))
     }
 
-    async fn usage_by_run(
-        &self,
-        (customer, key): (CustomerId, Option<KeyId>),
-        months: (StatementMonth, StatementMonth),
-        limit: u32,
-    ) -> Result<Vec<RunSum>, LedgerError> {
-        let mut found = self.state().usage_by_run(customer, key, months);
-        found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    async fn usage_by_run(&self, query: RunQuery) -> Result<Vec<RunSum>, LedgerError> {
+        let mut found = self.state().usage_by_run(&query);
+        found.truncate(usize::try_from(query.limit).unwrap_or(usize::MAX));
         Ok(found)
     }
 

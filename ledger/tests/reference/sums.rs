@@ -68,15 +68,11 @@ impl State {
     }
 
     /// What requests cost by the runs that they name. Who comes after the first names of a month is one of the others.
-    pub(super) fn usage_by_run(
-        &self,
-        customer: CustomerId,
-        key: Option<KeyId>,
-        (first, last): (StatementMonth, StatementMonth),
-    ) -> Vec<RunSum> {
+    pub(super) fn usage_by_run(&self, query: &RunQuery) -> Vec<RunSum> {
+        let (key, (first, last)) = (query.key, query.months);
         let mut names: BTreeMap<StatementMonth, BTreeSet<&str>> = BTreeMap::new();
         let mut sums: BTreeMap<(StatementMonth, &str), (u64, Amount)> = BTreeMap::new();
-        for entry in self.of_customer(customer) {
+        for entry in self.of_customer(query.customer) {
             let Some(run) = entry.bill.as_ref().and_then(Bill::run) else {
                 continue;
             };

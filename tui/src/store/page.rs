@@ -2,7 +2,7 @@
 
 use farebox_ledger::{
     Amount, CustomerId, EntryQuery, GrantQuery, Key, KeyId, KeyQuery, LedgerError, OpenHold,
-    RunSum, Scope, StatementMonth, Timestamp, UsageRow,
+    RunQuery, RunSum, Scope, StatementMonth, Timestamp, UsageRow,
 };
 
 use super::StoreShared;
@@ -36,12 +36,10 @@ impl StoreShared {
         let mut entries = self.ledger.entries(entries_of(of)).await?;
         entries.reverse();
         let usage = self.usage_of(of, now).await?;
-        let month = StatementMonth::of(now);
-        let payer = party.as_ref().map(|party| party.customer().id);
-        let runs = match (payer, of) {
+        let runs = match (party.as_ref().map(|party| party.customer().id), of) {
             (None, _) => Vec::new(),
-            (Some(payer), Scope::Key(key)) => self.runs_of((payer, Some(key)), month).await?,
-            (Some(payer), Scope::Customer(_)) => self.runs_of((payer, None), month).await?,
+            (Some(payer), Scope::Key(key)) => self.runs_of(payer, Some(key), now).await?,
+            (Some(payer), Scope::Customer(_)) => self.runs_of(payer, None, now).await?,
         };
         let acts = self.ledger.audit(Some(of), None, detail::PAGE).await?;
         let holds = self.ledger.open_holds(Some(of), LIST).await?;
@@ -85,14 +83,21 @@ impl StoreShared {
         }
     }
 
-    /// What cost most.
+    /// The runs of this month that cost most.
     async fn runs_of(
         &self,
-        of: (CustomerId, Option<KeyId>),
-        month: StatementMonth,
+        customer: CustomerId,
+        key: Option<KeyId>,
+        now: Timestamp,
     ) -> Result<Vec<RunSum>, LedgerError> {
-        let most = u32::try_from(LIST).unwrap_or(u32::MAX);
-        self.ledger.usage_by_run(of, (month, month), most).await
+        let month = StatementMonth::of(now);
+        let query = RunQuery {
+            customer,
+            key,
+            months: (month, month),
+            limit: u32::try_from(LIST).unwrap_or(u32::MAX),
+        };
+        self.ledger.usage_by_run(query).await
     }
 
     /// The keys of a customer, oldest first, with their own sums.

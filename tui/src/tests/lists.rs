@@ -49,7 +49,7 @@ fn every_column_sorts_in_both_directions_and_comes_round() {
         bench.press(list);
         let (first, orders) = (bench.app.shown_order(), bench.app.orders());
         let columns: Vec<&str> = orders.iter().map(|order| order.column).collect();
-        assert!(columns.len() > 4, "{list}");
+        assert!(columns.len() > 3, "{list}");
         let mut seen = Vec::new();
         for _ in &columns {
             let order = bench.press("s").app.shown_order();

@@ -51,7 +51,7 @@ mod writes;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, atomic::Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
@@ -71,9 +71,9 @@ use crate::{
     EntryQuery, FilesAct, Finish, Gateway, GrantQuery, GrantRecord, HouseAct, JournalEntry, Key,
     KeyId, KeyQuery, Ledger, LedgerError, LedgerTrouble, MarginQuery, Margins, OpenHold, OpenMode,
     Opening, OperationId, OwnCost, Payment, PersonalData, ProbeLease, PublishedSlug, ResolveHold,
-    RunSum, Scope, SecretHash, Server, SlugHour, SlugUse, StatementMonth, Subscription,
-    SubscriptionId, Taught, Timestamp, Token, TokenDay, Totals, UsageRow, UtcDay, VendorIds,
-    VerifyReport, WholeRows, WholeTable, WriterStats, lock,
+    RunQuery, RunSum, Scope, SecretHash, Server, SlugHour, SlugUse, Subscription, SubscriptionId,
+    Taught, Timestamp, Token, TokenDay, Totals, UsageRow, UtcDay, VendorIds, VerifyReport,
+    WholeRows, WholeTable, WriterStats, lock,
 };
 pub use confirmations::AcceptedLoss;
 use connector::Connector;
@@ -176,15 +176,11 @@ impl PostgresLedger {
         }
     }
 
-    /// The epoch of this gateway, for a write beside the batches. Without a standby its commit would wait for one.
+    /// The epoch of this gateway, for a write beside the batches.
     fn epoch_to_write_with(&self) -> Result<i64, LedgerError> {
         let no_gateway = || LedgerError::unavailable("this program is no gateway".to_owned());
         let writer = self.writer.as_ref().ok_or_else(no_gateway)?;
-        match (writer.uncertain(), writer.epoch.load(Ordering::SeqCst)) {
-            (Some(why), _) => Err(LedgerError::unavailable(why)),
-            (None, 0) => Err(no_gateway()),
-            (None, epoch) => Ok(epoch),
-        }
+        writer.epoch_to_write_with()?.ok_or_else(no_gateway)
     }
 }
 
@@ -437,14 +433,9 @@ impl Ledger for PostgresLedger {
             .await
     }
 
-    async fn usage_by_run(
-        &self,
-        of: (CustomerId, Option<KeyId>),
-        months: (StatementMonth, StatementMonth),
-        limit: u32,
-    ) -> Result<Vec<RunSum>, LedgerError> {
+    async fn usage_by_run(&self, query: RunQuery) -> Result<Vec<RunSum>, LedgerError> {
         self.readers
-            .with(|link| async move { reads::usage_by_run(&link, of, months, limit).await })
+            .with(|link| async move { reads::usage_by_run(&link, query).await })
             .await
     }
 

@@ -21,8 +21,8 @@ use crate::value::reference;
 use crate::value::tries::UNMETERED;
 use crate::{
     Addressees, Amount, AuditRecord, Customer, CustomerBy, CustomerId, EntryQuery, JournalEntry,
-    KeyId, LedgerError, OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, RunSum, Scope,
-    SecretHash, SlugUse, StatementMonth, Timestamp, Totals, UsageRow,
+    KeyId, LedgerError, OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, RunQuery,
+    RunSum, Scope, SecretHash, SlugUse, Timestamp, Totals, UsageRow,
 };
 
 type ReadResult<T> = Result<T, TransactionTrouble>;
@@ -342,12 +342,13 @@ fn hour_row(columns: &mut Columns<'_>) -> ReadResult<UsageRow> {
 }
 
 /// What requests cost by the runs that they name.
-pub(super) async fn usage_by_run(
-    link: &Link,
-    (customer, key): (CustomerId, Option<KeyId>),
-    (first, last): (StatementMonth, StatementMonth),
-    limit: u32,
-) -> ReadResult<Vec<RunSum>> {
+pub(super) async fn usage_by_run(link: &Link, query: RunQuery) -> ReadResult<Vec<RunSum>> {
+    let RunQuery {
+        customer,
+        key,
+        months: (first, last),
+        limit,
+    } = query;
     let sql = "SELECT month, run, sum(requests)::bigint, sum(charge)::bigint FROM runs \
          WHERE customer = $1 AND month BETWEEN $2 AND $3 AND key = coalesce($4, key) \
          GROUP BY month, run ORDER BY month, sum(charge) DESC, run COLLATE \"C\" LIMIT $5";

@@ -376,6 +376,14 @@ impl Shared {
         self.record.words_of(UNCERTAIN)
     }
 
+    /// The epoch, for a write beside the batches: without a standby its commit would wait for one. `None` of a program that is no gateway.
+    pub(super) fn epoch_to_write_with(&self) -> Result<Option<i64>, LedgerError> {
+        match (self.uncertain(), self.epoch.load(Ordering::SeqCst)) {
+            (Some(why), _) => Err(LedgerError::unavailable(why)),
+            (None, epoch) => Ok(Some(epoch).filter(|epoch| *epoch > 0)),
+        }
+    }
+
     /// Whether something that was confirmed is missing.
     pub(super) fn has_lost(&self) -> bool {
         self.record.stands(LedgerWork::Confirmed)

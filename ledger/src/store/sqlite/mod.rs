@@ -87,8 +87,8 @@ use crate::{
     Addressees, Amount, AuditRecord, Customer, CustomerBy, CustomerId, CustomerQuery, Durability,
     EntryQuery, FilesAct, Finish, GrantQuery, GrantRecord, HouseAct, JournalEntry, Key, KeyId,
     KeyQuery, Ledger, LedgerError, LedgerTrouble, MarginQuery, Margins, OpenHold, OpenMode,
-    Operation, OperationId, Outcome, OwnCost, Payment, PersonalData, PublishedSlug, RunSum, Scope,
-    SecretHash, SlugHour, SlugUse, StatementMonth, Subscription, SubscriptionId, Taught, Timestamp,
+    Operation, OperationId, Outcome, OwnCost, Payment, PersonalData, PublishedSlug, RunQuery,
+    RunSum, Scope, SecretHash, SlugHour, SlugUse, Subscription, SubscriptionId, Taught, Timestamp,
     Token, TokenDay, Totals, UsageRow, UtcDay, VendorIds, VerifyReport, WholeRows, WholeTable,
     WriterStats,
 };
@@ -442,13 +442,8 @@ impl Ledger for SqliteLedger {
             .await
     }
 
-    async fn usage_by_run(
-        &self,
-        of: (CustomerId, Option<KeyId>),
-        months: (StatementMonth, StatementMonth),
-        limit: u32,
-    ) -> Result<Vec<RunSum>, LedgerError> {
-        self.scan(move |conn, _| reads::usage_by_run(conn, of, months, limit))
+    async fn usage_by_run(&self, query: RunQuery) -> Result<Vec<RunSum>, LedgerError> {
+        self.scan(move |conn, _| reads::usage_by_run(conn, query))
             .await
     }
 

@@ -21,8 +21,8 @@ use crate::value::reference;
 use crate::value::tries::UNMETERED;
 use crate::{
     Addressees, Amount, AuditRecord, Customer, CustomerBy, CustomerId, EntryQuery, JournalEntry,
-    Key, KeyId, OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, RunSum, Scope,
-    SecretHash, SlugUse, StatementMonth, Timestamp, Totals, UsageRow,
+    Key, KeyId, OpenHold, OperationId, OwnCost, PersonalData, PublishedSlug, RunQuery, RunSum,
+    Scope, SecretHash, SlugUse, Timestamp, Totals, UsageRow,
 };
 
 /// Rows that one statement of a scan examines.
@@ -368,12 +368,13 @@ pub(super) fn usage_by_key(
 }
 
 /// What requests cost by the runs that they name.
-pub(super) fn usage_by_run(
-    conn: &Connection,
-    (customer, key): (CustomerId, Option<KeyId>),
-    (first, last): (StatementMonth, StatementMonth),
-    limit: u32,
-) -> Result<Vec<RunSum>> {
+pub(super) fn usage_by_run(conn: &Connection, query: RunQuery) -> Result<Vec<RunSum>> {
+    let RunQuery {
+        customer,
+        key,
+        months: (first, last),
+        limit,
+    } = query;
     let mut statement = conn.prepare_cached(
         "SELECT month, run, sum(requests), sum(charge) FROM runs
          WHERE customer = ?1 AND month BETWEEN ?2 AND ?3 AND key = coalesce(?4, key)
