@@ -111,7 +111,7 @@ mod tests {
         );
         assert_eq!(
             spreadsheet(&runs),
-            "month,run,requests,cost\r\n2026-12,night <b>,3,0.5\r\n2026-12,others,1,0.5\r\n"
+            "month,run,requests,cost\r\n2026-12,night <b>,3,0.50\r\n2026-12,others,1,0.50\r\n"
         );
         let page = runs::section(&runs).into_string();
         assert!(
