@@ -2,7 +2,7 @@
 //!
 //! It contains everything an operator may see of a running gateway, and no secret: keys and header values are only counted.
 
-use farebox_ledger::PlanTerms;
+use farebox_ledger::{DefaultSettings, Defaults, PlanTerms};
 use farebox_toml::redact;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -27,11 +27,29 @@ pub struct Summary {
     /// Price lists in the order of the file.
     #[serde(default)]
     pub lists: Vec<PriceListSummary>,
+    /// Defaults of keys and customers: those of each kind that has any.
+    #[serde(default)]
+    pub defaults: Vec<DefaultsSummary>,
     /// Providers in the order of the file.
     pub providers: Vec<ProviderSummary>,
     /// The seller; one that says nothing has none.
     #[serde(default)]
     pub shop: Option<ShopSummary>,
+}
+
+/// What keys, or customers, have that set nothing of their own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DefaultsSummary {
+    /// `key` or `customer`.
+    pub of: String,
+    /// Their caps, in words.
+    pub caps: String,
+    /// Requests each second.
+    pub rate: Option<u32>,
+    /// Requests at once.
+    pub concurrency: Option<u32>,
+    /// The balance below which it is low.
+    pub low_balance: Option<String>,
 }
 
 /// The seller.
@@ -154,6 +172,7 @@ impl Config {
                 .iter()
                 .map(|list| list_outline(list, &self.catalog))
                 .collect(),
+            defaults: defaults_outline(&self.catalog.defaults),
             providers: self
                 .providers
                 .iter()
@@ -162,6 +181,23 @@ impl Config {
             shop: shop_outline(&self.catalog.shop),
         }
     }
+}
+
+fn defaults_outline(defaults: &Defaults) -> Vec<DefaultsSummary> {
+    let both = [("key", &defaults.key), ("customer", &defaults.customer)];
+    let said = both.into_iter();
+    let said = said.filter(|(_, settings)| **settings != DefaultSettings::default());
+    let outline = said.map(|(of, settings)| {
+        let caps: Vec<String> = settings.caps.iter().map(ToString::to_string).collect();
+        DefaultsSummary {
+            of: of.to_owned(),
+            caps: caps.join(", "),
+            rate: settings.rate,
+            concurrency: settings.concurrency,
+            low_balance: settings.low_balance.map(|usd| usd.to_string()),
+        }
+    });
+    outline.collect()
 }
 
 fn shop_outline(shop: &Shop) -> Option<ShopSummary> {

@@ -182,10 +182,7 @@ async fn an_owners_files_have_the_requests_of_every_key() {
         let visitor = Visitor::signed_in(&gateway, key).await;
         let csv = visitor.get("/requests.csv").await.text;
         assert_eq!(csv.lines().count(), seen.len() + 1, "{csv}");
-        assert!(
-            csv.lines().next().unwrap().ends_with(",key,parts,run"),
-            "{csv}"
-        );
+        assert!(csv.lines().next().unwrap().ends_with(",key,parts,run"), "{csv}");
         let json = visitor.get("/requests.json").await.json();
         let mut keys: Vec<&str> = json["requests"]
             .as_array()

@@ -174,7 +174,6 @@ impl<'a> Owner<'a> {
             "/v1/embeddings" => json!({ "model": "for-embeddings", "input": "one two" }),
             "/v1/rerank" => json!({ "model": "for-rerank", "query": "one", "documents": ["two"] }),
             "/v1/vouchers" => json!({ "code": self.voucher }),
-            "/v1/keys" => json!({ "name": "run", "limit": 0.01 }),
             "/native/v1/messages/count_tokens" | "/v1/responses/input_tokens" => {
                 let counted = if path.starts_with("/native") {
                     ask(Messages, "test-model", false)

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::config::summary::{
-    ModelSummary, PriceListSummary, ProviderSummary, ShopSummary, Summary,
+    DefaultsSummary, ModelSummary, PriceListSummary, ProviderSummary, ShopSummary, Summary,
 };
 
 /// The kind of a difference.
@@ -48,6 +48,8 @@ pub enum DiffSubject {
     /// A price list, or with a stroke and a slug one of its prices.
     #[serde(rename = "price_list")]
     PriceList,
+    /// What keys, or customers, have that set nothing of their own.
+    Defaults,
     /// A provider.
     Provider,
     /// The seller.
@@ -94,11 +96,12 @@ impl DiffRow {
 
 impl DiffSubject {
     /// All, in the order of the rows.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Model,
         Self::Retired,
         Self::Plan,
         Self::PriceList,
+        Self::Defaults,
         Self::Provider,
         Self::Shop,
     ];
@@ -111,13 +114,14 @@ impl DiffSubject {
             Self::Retired => "retired slug",
             Self::Plan => "plan",
             Self::PriceList => "price list",
+            Self::Defaults => "default",
             Self::Provider => "provider",
             Self::Shop => "shop",
         }
     }
 }
 
-/// The differences from one snapshot to another: models, then retired slugs, plans, price lists and providers, then the shop.
+/// The differences from one snapshot to another: models, then retired slugs, plans, price lists, defaults and providers, then the shop.
 pub fn diff(old: &Summary, new: &Summary) -> Vec<DiffRow> {
     let mut rows = Vec::new();
     compare(
@@ -155,6 +159,14 @@ pub fn diff(old: &Summary, new: &Summary) -> Vec<DiffRow> {
         DiffSubject::PriceList,
         &lists[0],
         &lists[1],
+        |(name, field, value)| (name, vec![(*field, value.clone())]),
+    );
+    let defaults = [&old.defaults, &new.defaults].map(|all| each_default(all));
+    compare(
+        &mut rows,
+        DiffSubject::Defaults,
+        &defaults[0],
+        &defaults[1],
         |(name, field, value)| (name, vec![(*field, value.clone())]),
     );
     compare(
@@ -264,6 +276,24 @@ fn prices_of_lists(lists: &[PriceListSummary]) -> Vec<(String, &'static str, Str
         let prices =
             prices.map(|(slug, price)| (in_list(&list.name, slug), "price", price.clone()));
         std::iter::once((list.name.clone(), "only", only.to_owned())).chain(prices)
+    });
+    each.collect()
+}
+
+/// Each default by its own name.
+fn each_default(all: &[DefaultsSummary]) -> Vec<(String, &'static str, String)> {
+    let each = all.iter().flat_map(|defaults| {
+        let number = |number: Option<u32>| number.map(|number| number.to_string());
+        let caps = (!defaults.caps.is_empty()).then(|| defaults.caps.clone());
+        let said = [
+            ("rate", number(defaults.rate)),
+            ("concurrency", number(defaults.concurrency)),
+            ("low_balance", defaults.low_balance.clone()),
+            ("caps", caps),
+        ];
+        let of = &defaults.of;
+        said.into_iter()
+            .filter_map(move |(field, value)| Some((format!("{of}.{field}"), field, value?)))
     });
     each.collect()
 }

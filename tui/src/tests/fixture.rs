@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::admin;
 use crate::state_file::OpenOperation;
 use farebox_ledger::{
-    Account, Amount, AuditRecord, Bill, BillLine, Caps, Customer, CustomerId, CustomerSettings,
+    Account, Amount, AuditRecord, Bill, BillLine, ByDefault, Caps, Customer, CustomerId, CustomerSettings,
     CustomerStatus, EndReason, EntryKind, Grant, GrantId, GrantKind, GrantName, GrantRecord,
     GrantStatus, Grants, JournalEntry, Key, KeyId, KeyRecord, KeySettings, KeyStatus, MarginRow,
     OpenHold, OperationId, PaidSum, Payment, PaymentStatus, PeriodAnchor, PlanTerms, PlanWindow,
@@ -71,6 +71,7 @@ pub(super) fn key(number: u64, label: &str, credit: &str, spent: &str, held: &st
             secret: SecretHash([0; 32]),
             old_secret: None,
             caps: Caps::default(),
+            by_default: ByDefault::default(),
             used_at: None,
             created_at,
             created_by: "alice".to_owned(),
@@ -90,6 +91,7 @@ pub(super) fn key(number: u64, label: &str, credit: &str, spent: &str, held: &st
             },
             claim: Amount::ZERO,
             caps: Caps::default(),
+            by_default: ByDefault::default(),
             grants: Grants::default(),
             auto_top_up: None,
             personal: None,

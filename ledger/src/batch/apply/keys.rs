@@ -325,16 +325,14 @@ impl LedgerOperation for KeyChange {
     }
 
     fn needs(&self) -> Needs<'_> {
-        // A limit that is new counts what runs.
+        // A limit that is new counts what runs, and a default that takes the place of a cap that goes.
         let counts = match self.change {
-            Change::SetCap(_) | Change::SetPurse(_) | Change::Edit(_) | Change::Reissue { .. } => {
-                true
-            }
-            Change::Block
-            | Change::Unblock
-            | Change::Revoke
-            | Change::Rotate { .. }
-            | Change::ClearCap { .. } => false,
+            Change::SetCap(_)
+            | Change::SetPurse(_)
+            | Change::ClearCap { .. }
+            | Change::Edit(_)
+            | Change::Reissue { .. } => true,
+            Change::Block | Change::Unblock | Change::Revoke | Change::Rotate { .. } => false,
         };
         Needs {
             spending: counts.then_some(self.key.into()),

@@ -40,12 +40,13 @@ impl Rows {
     }
 
     /// Whether several gateways count together.
-    const fn is_shared(&self) -> bool {
+    pub(super) const fn is_shared(&self) -> bool {
         matches!(self.positions, Positions::Shared(_))
     }
 
     /// Stores a new customer, without money or history.
-    pub(crate) fn insert_customer(&mut self, stored: StoredCustomer) {
+    pub(crate) fn insert_customer(&mut self, mut stored: StoredCustomer) {
+        self.fit_customer(&mut stored.customer);
         let id = stored.customer.id;
         let traffic = self.is_shared().then(Traffic::default);
         if let Some(external) = ExternalIdRow::of(&stored.customer) {
@@ -56,7 +57,8 @@ impl Rows {
     }
 
     /// Stores a new key.
-    pub(crate) fn insert_key(&mut self, key: KeyRecord) {
+    pub(crate) fn insert_key(&mut self, mut key: KeyRecord) {
+        self.fit_key(&mut key);
         let id = key.id;
         let limited = TrafficLimits::of_key(&key).is_some();
         let traffic = (self.is_shared() && limited).then(Traffic::default);
@@ -66,7 +68,8 @@ impl Rows {
     }
 
     /// Stores a customer's settings, state and caps.
-    pub(crate) fn update_customer(&mut self, customer: Customer) {
+    pub(crate) fn update_customer(&mut self, mut customer: Customer) {
+        self.fit_customer(&mut customer);
         let known = self.customers.get(&customer.id);
         let before = known.and_then(|known| ExternalIdRow::of(&known.stored.customer));
         let external = ExternalIdRow::of(&customer);
@@ -86,7 +89,8 @@ impl Rows {
     }
 
     /// Stores a key's settings, state, secrets and caps. A limit that is new counts the holds that are open.
-    pub(crate) fn update_key(&mut self, key: KeyRecord) {
+    pub(crate) fn update_key(&mut self, mut key: KeyRecord) {
+        self.fit_key(&mut key);
         let limited = self.is_shared() && TrafficLimits::of_key(&key).is_some();
         let open = self.holds.values().filter_map(|row| row.now.as_ref());
         let own = open.filter(|hold| hold.open.key == key.id);

@@ -13,6 +13,7 @@ mod closing;
 mod confirmations;
 mod connector;
 mod copy;
+mod defaults;
 mod deliveries;
 mod events;
 mod facts;

@@ -52,6 +52,7 @@ impl Batch<'_> {
         operation: &Operation,
     ) -> Result<std::result::Result<Outcome, Refusal>> {
         self.fetch(operation)?;
+        self.sets_defaults |= operation.sets_defaults();
         Ok(operation.apply(&mut self.rows))
     }
 
@@ -137,7 +138,8 @@ impl Batch<'_> {
         if let Some(maker) = maker {
             self.fetch_key(maker)?;
         }
-        self.fetch_customer(customer)
+        self.fetch_customer(customer)?;
+        self.fit(key.into())
     }
 
     pub(super) fn fetch_customer(&mut self, customer: CustomerId) -> Result<()> {
@@ -148,6 +150,7 @@ impl Batch<'_> {
         if let Some(stored) = read.query_row([customer], rows::row).optional()? {
             let row = CustomerRow::stored(stored, None);
             self.rows.customers.insert(customer, row);
+            self.fit(customer.into())?;
         }
         Ok(())
     }
@@ -322,8 +325,11 @@ impl Batch<'_> {
             .query_map([number], rows::row)?
             .collect::<Result<Vec<KeyRecord>>>()?;
         for key in keys {
-            let known = self.rows.keys.entry(key.id);
-            known.or_insert_with(|| KeyRow::stored(key, None));
+            let id = key.id;
+            if !self.rows.keys.contains_key(&id) {
+                self.rows.keys.insert(id, KeyRow::stored(key, None));
+                self.fit(id.into())?;
+            }
         }
         Ok(())
     }
