@@ -9,6 +9,7 @@ pub mod body;
 pub mod byte_room;
 mod calls;
 pub mod cpu;
+mod members;
 pub mod memory;
 mod path;
 mod router;
@@ -17,6 +18,7 @@ mod strangers;
 
 pub use body::{BodyFault, BodyPayer, FormFields, NoBodyRoom, NotRead, UnreadBody};
 pub use calls::{CallPlace, CallPlaces};
+pub use members::JsonMembers;
 pub use path::{BodyRule, DoorPath, FORM, LARGEST_TREE, Method, PathCaller};
 pub use router::{Door, TurnAway, TurnedAway, Visit};
 pub use sender::{RequestSender, network, peer};

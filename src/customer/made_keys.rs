@@ -82,40 +82,46 @@ impl MadeAnswer {
 }
 
 impl Context {
-    /// Answers a program that has authenticated with this key.
+    /// What a program may do that has authenticated with this key. Nothing of a body need be read for who may do nothing.
     ///
     /// # Errors
-    /// 403 for a member and for whoever may not act, 404 for a key that this one did not make, 400 for what makes no sense, 422 for an
-    /// idempotency key of another body, 429 for too many.
-    pub async fn made_keys(&self, key: &Key, call: MadeCall<'_>) -> Result<MadeAnswer, Failure> {
+    /// 403 for a member and for whoever may not act.
+    pub fn key_maker<'a>(&'a self, key: &'a Key) -> Result<KeyMaker<'a>, Failure> {
         if !key.is_owner {
             return Err(Failure::OwnersOnly);
         }
-        let made = KeyMaker {
+        Ok(KeyMaker {
             actor: Actor::of(key, self.ledger.as_ref())?,
             now: clock::now(),
-        };
-        match call {
-            MadeCall::List(page) => made.list(page).await,
-            MadeCall::Make(body, once) => made.make(body, once).await,
-            MadeCall::Read(hash) => {
-                let key = made.find(hash).await?;
-                Ok(MadeAnswer::of(200, &made.shown(&key).await?))
-            }
-            MadeCall::Change(hash, body) => made.change(hash, body).await,
-            MadeCall::Delete(hash) => made.delete(hash).await,
-        }
+        })
     }
 }
 
 /// The acts of an owner key on what it makes.
 #[derive(Debug)]
-struct KeyMaker<'a> {
+pub struct KeyMaker<'a> {
     actor: Actor<'a>,
     now: Timestamp,
 }
 
 impl KeyMaker<'_> {
+    /// Does what is asked.
+    ///
+    /// # Errors
+    /// 404 for a key that this one did not make, 400 for what makes no sense, 422 for an idempotency key of another body, 429 for too many.
+    pub async fn answer(&self, call: MadeCall<'_>) -> Result<MadeAnswer, Failure> {
+        match call {
+            MadeCall::List(page) => self.list(page).await,
+            MadeCall::Make(body, once) => self.make(body, once).await,
+            MadeCall::Read(hash) => {
+                let key = self.find(hash).await?;
+                Ok(MadeAnswer::of(200, &self.shown(&key).await?))
+            }
+            MadeCall::Change(hash, body) => self.change(hash, body).await,
+            MadeCall::Delete(hash) => self.delete(hash).await,
+        }
+    }
+
     async fn list(&self, page: &KeyPage) -> Result<MadeAnswer, Failure> {
         let (limit, offset) = (
             page.limit.unwrap_or(PAGE).min(PAGE),

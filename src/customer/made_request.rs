@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use farebox_door::JsonMembers;
 use farebox_ledger::{Amount, Cap, CapInterval, KeySettings};
 use farebox_protocol::BadRequest;
 use serde::de::DeserializeOwned;
@@ -137,9 +138,13 @@ struct KeyMembers<'a> {
 
 impl<'a> KeyMembers<'a> {
     fn read(body: &'a [u8], known: &'static str) -> Result<Self, BadRequest> {
-        let all = serde_json::from_slice(body);
-        let all =
-            all.map_err(|_| BadRequest::new(format!("send one JSON object with some of {known}")))?;
+        let read: Result<JsonMembers<&RawValue>, _> = serde_json::from_slice(body);
+        let read = read.map_err(|error| {
+            BadRequest::new(format!(
+                "send one JSON object with some of {known}: {error}"
+            ))
+        })?;
+        let all = read.0.into_iter().collect();
         Ok(Self { all, known })
     }
 
@@ -291,6 +296,7 @@ mod tests {
                 "expires_in",
             ),
             (r#"{"name":"a","limit":1,"expires_in":1.5}"#, "expires_in"),
+            (r#"{"name":"a","limit":1,"limit":5}"#, ""),
             (r#"{"name":"a","limit":1,"rate":0}"#, "rate"),
             (r#"{"name":"a","limit":1,"models":[]}"#, "models"),
             (

@@ -41,7 +41,7 @@ pub use dashboard::{Dashboard, PostedForm, Room};
 pub use dialects::{DIALECTS, Dialect};
 pub use export::{Export, ExportFormat};
 pub use guest::Guest;
-pub use made_keys::{KeyPage, MadeAnswer, MadeCall};
+pub use made_keys::{KeyMaker, KeyPage, MadeAnswer, MadeCall};
 pub use owner::OwnerForm;
 pub use page::DashboardView;
 pub use redeem::NotRedeemed;

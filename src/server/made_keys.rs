@@ -10,7 +10,7 @@ use salvo::prelude::{Depot, Request, Response, handler};
 use tokio::time::Instant;
 
 use super::request_id::Arrival;
-use super::{Front, auth, body, failure};
+use super::{Front, auth, body, failure, once};
 use crate::customer::{KeyPage, MadeAnswer, MadeCall};
 use crate::proxy::{Failure, RefusedFacts};
 
@@ -75,6 +75,7 @@ impl KeysHandler {
         let front = &self.front;
         let key = auth::authenticate(front, req, depot, Family::Chat, known).await?;
         let _pass = front.rate_limits.enter_free(&key, Instant::now())?;
+        let maker = front.context.key_maker(&key)?;
         let read = if self.path.has_body() {
             let unread = UnreadBody::of(depot);
             Some(body::read(unread, &front.body_room, &key, None).await?)
@@ -91,7 +92,7 @@ impl KeysHandler {
             KeysPath::Change => MadeCall::Change(&hash, sent),
             KeysPath::Delete => MadeCall::Delete(&hash),
         };
-        front.context.made_keys(&key, call).await
+        maker.answer(call).await
     }
 }
 
@@ -143,16 +144,7 @@ fn idempotency_key(req: &Request) -> Result<Option<String>, Failure> {
     let Some(sent) = req.headers().get("idempotency-key") else {
         return Ok(None);
     };
-    let key = sent.to_str().ok().map(str::trim);
-    let key = key.filter(|key| {
-        (1..=255).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())
-    });
-    match key {
-        Some(key) => Ok(Some(key.to_owned())),
-        None => Err(BadRequest::at(
-            "idempotency-key",
-            "an Idempotency-Key has 1 to 255 visible characters without spaces",
-        )
-        .into()),
-    }
+    let name = once::name(sent);
+    let name = name.ok_or_else(|| BadRequest::at("idempotency-key", once::A_NAME))?;
+    Ok(Some(name))
 }

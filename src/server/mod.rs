@@ -19,6 +19,7 @@ mod guard;
 mod listen;
 mod made_keys;
 mod models;
+mod once;
 mod paths;
 mod request_id;
 mod router_list;

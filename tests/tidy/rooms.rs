@@ -44,6 +44,7 @@ const GATEWAY: &[Room] = &[
             "ipnet",
             "nix",
             "salvo",
+            "serde",
             "tokio",
         ],
         pure: false,
@@ -353,6 +354,7 @@ const GATEWAY: &[Room] = &[
         ours: &[
             "config",
             "door::FormFields",
+            "door::JsonMembers",
             "door::UnreadBody",
             "door::Visit",
             "ledger",

@@ -205,7 +205,7 @@ impl KeyPurse {
                 self.losses.extend(lost);
             }
         }
-        for caps in [&mut self.of_key, &mut self.of_maker, &mut self.of_customer] {
+        for (_, caps) in self.caps_mut() {
             caps.resize(slug, day, now, to);
         }
         Ok(self.held((slug, day), (to, parts)))
@@ -249,20 +249,12 @@ impl KeyPurse {
         held: Amount,
         charge: Amount,
     ) -> Vec<(Scope, CapNews)> {
-        let mut all = Vec::new();
-        let of_maker = self
-            .maker
-            .map(|maker| (Scope::Key(maker), &mut self.of_maker));
-        let own = (Scope::Key(self.key), &mut self.of_key);
-        let of_customer = (Scope::Customer(self.customer), &mut self.of_customer);
-        for (scope, caps) in [Some(own), of_maker, Some(of_customer)]
-            .into_iter()
-            .flatten()
-        {
+        let each = self.caps_mut();
+        each.flat_map(|(scope, caps)| {
             let news = caps.end(slug, day, held, charge).into_iter();
-            all.extend(news.map(|news| (scope, news)));
-        }
-        all
+            news.map(move |news| (scope, news))
+        })
+        .collect()
     }
 
     /// Whose caps bind it: its own, those of the key that it counts in, its customer's.
@@ -275,9 +267,20 @@ impl KeyPurse {
             .flatten()
     }
 
+    /// The same, to count in them.
+    fn caps_mut(&mut self) -> impl Iterator<Item = (Scope, &mut Caps)> {
+        let of_maker = &mut self.of_maker;
+        let of_maker = self.maker.map(|maker| (Scope::Key(maker), of_maker));
+        let own = (Scope::Key(self.key), &mut self.of_key);
+        let of_customer = (Scope::Customer(self.customer), &mut self.of_customer);
+        [Some(own), of_maker, Some(of_customer)]
+            .into_iter()
+            .flatten()
+    }
+
     /// A refund gives room back in the windows of the day of its charge.
     pub(crate) fn refund(&mut self, slug: &str, day: UtcDay, amount: Amount) {
-        for caps in [&mut self.of_key, &mut self.of_maker, &mut self.of_customer] {
+        for (_, caps) in self.caps_mut() {
             caps.refund(slug, day, amount);
         }
     }

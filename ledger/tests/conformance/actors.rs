@@ -6,7 +6,7 @@ use super::common::*;
 use super::refused;
 
 /// An owner, and a member of the same customer; the seller's cap of ten dollars a day on both.
-const OWNER: u64 = 1;
+pub(super) const OWNER: u64 = 1;
 const MEMBER: u64 = 2;
 /// A key of another customer.
 const STRANGER: u64 = 3;
@@ -92,7 +92,7 @@ fn low_balance(label: Option<&str>) -> CustomerAct {
     })
 }
 
-fn by_owner(operation: Operation) -> Asked {
+pub(super) fn by_owner(operation: Operation) -> Asked {
     Asked {
         by: Asker::Owner(key(OWNER)),
         at: at(400),

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use farebox_ledger::*;
 
+use super::actors::{OWNER, by_owner};
 use super::common::*;
 use super::{account, refused};
-
-const OWNER: u64 = 1;
 
 fn own() -> CustomerId {
     CustomerId::made_for(key(OWNER))
@@ -37,16 +36,6 @@ fn new_made(number: u64, limit: &str) -> NewKey {
         },
         purse: Some(total(limit)),
         ..new_key(number, 1_000 + number, None)
-    }
-}
-
-fn by_owner(operation: Operation) -> Asked {
-    Asked {
-        by: Asker::Owner(key(OWNER)),
-        at: at(400),
-        once: None,
-        expected: None,
-        operation,
     }
 }
 

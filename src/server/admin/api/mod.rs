@@ -34,7 +34,7 @@ use serde_json::Value;
 use super::Admin;
 use crate::clock;
 use crate::proxy::record;
-use crate::server::connections;
+use crate::server::{connections, once};
 use answer::{ApiError, ApiReply};
 use call::ApiCall;
 use gate::Gate;
@@ -228,19 +228,11 @@ fn check_role(route: &ApiRoute, token: &Token) -> Result<(), ApiError> {
 
 /// The key under which a POST has one effect.
 fn idempotency_key(req: &Request) -> Result<String, ApiError> {
-    let key = req.headers().get("idempotency-key");
-    let key = key.and_then(|key| key.to_str().ok()).map(str::trim);
-    match key {
-        Some(key)
-            if (1..=255).contains(&key.len())
-                && key.bytes().all(|byte| byte.is_ascii_graphic()) =>
-        {
-            Ok(key.to_owned())
+    let sent = req.headers().get("idempotency-key");
+    match sent.filter(|sent| sent.to_str().is_ok()) {
+        Some(sent) => {
+            once::name(sent).ok_or_else(|| ApiError::bad("invalid_idempotency_key", once::A_NAME))
         }
-        Some(_) => Err(ApiError::bad(
-            "invalid_idempotency_key",
-            "an Idempotency-Key has 1 to 255 visible characters without spaces",
-        )),
         None => Err(ApiError::bad(
             "idempotency_key_missing",
             "every POST needs an Idempotency-Key: a name of your own for this act, the same when you send it again; then it is done \

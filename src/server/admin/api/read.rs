@@ -1,9 +1,8 @@
 //! Reads bodies and queries. What is refused, and what to write instead, says the schema of the type that is read.
 
-use std::fmt;
-
+use farebox_door::JsonMembers;
 use farebox_selling::value::{ONE_LINE, one_of};
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _, MapAccess, Visitor};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::answer::ApiError;
@@ -20,14 +19,14 @@ pub(super) fn body(body: &[u8], schema: &Value) -> Result<SentMembers, ApiError>
     if body.iter().all(u8::is_ascii_whitespace) {
         return check(Map::new(), schema);
     }
-    let read: Result<JsonMembers, _> = serde_json::from_slice(body);
+    let read: Result<JsonMembers<Value>, _> = serde_json::from_slice(body);
     let members = read.map_err(|error| {
         ApiError::bad(
             "invalid_json",
             format!("the body is no JSON object: {error}"),
         )
     })?;
-    check(members.0, schema)
+    check(members.0.into_iter().collect(), schema)
 }
 
 /// The members of a query.
@@ -170,33 +169,6 @@ fn unknown_field(unknown: &str, names: &[&str]) -> ApiError {
     };
     let message = format!("`{shown}` is not a field of this request; {hint}");
     ApiError::bad("unknown_field", message).with(json!({ "field": shown, "nearest": near }))
-}
-
-/// The members of an object, each once: of two amounts nobody can say which is meant.
-struct JsonMembers(Map<String, Value>);
-
-impl<'de> Deserialize<'de> for JsonMembers {
-    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        struct EachOnce;
-        impl<'de> Visitor<'de> for EachOnce {
-            type Value = JsonMembers;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("an object with braces")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonMembers, A::Error> {
-                let mut members = Map::new();
-                while let Some((name, value)) = map.next_entry::<String, Value>()? {
-                    if members.insert(name.clone(), value).is_some() {
-                        return Err(A::Error::custom(format!("{name:?} is in it twice")));
-                    }
-                }
-                Ok(JsonMembers(members))
-            }
-        }
-        input.deserialize_map(EachOnce)
-    }
 }
 
 #[cfg(test)]
