@@ -81,6 +81,8 @@ codes! {
     ListedModel        "E220" Error File  "a price for a model that is not published";
     UnknownCost        "E221" Error Both  "a markup on a cost that nobody said";
     LostPriceList      "E222" Error Both  "a price list that customers have is gone";
+    BadDefault         "E223" Error Place "a default that nobody could be set to";
+    DefaultModel       "E224" Error File  "a default cap for a model that is not published";
 
     ModelWithoutRoute  "E301" Error Both  "a model without a route";
     DuplicateRoute     "E302" Error Place "two routes for one slug";

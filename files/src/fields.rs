@@ -114,6 +114,11 @@ impl<'r, 'i> Fields<'r, 'i> {
         })
     }
 
+    /// Whether the table may have a field.
+    pub fn knows(&self, name: &str) -> bool {
+        self.known.has(name)
+    }
+
     /// Whether a field is there under another spelling.
     pub fn misspells(&self, name: &str) -> bool {
         self.misspelt.contains(&name)

@@ -34,7 +34,7 @@ macro_rules! tables {
 }
 
 tables! {
-    catalog model limits price rates tier tier_price classes factor class_rates retired plan window price_list shop
+    catalog model limits price rates tier tier_price classes factor class_rates retired plan window price_list defaults defaults_key defaults_customer default_cap shop
     routes provider timeouts secret account route target breaker speed pin abilities webhook
     shop_file shop_gateway processor stripe offer
 }

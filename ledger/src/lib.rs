@@ -69,6 +69,7 @@ pub use rule::customer::{
     Customer, CustomerAct, CustomerBy, CustomerChange, CustomerStatus, Moved, NewCustomer, NewMove,
     PersonalData, PersonalHash,
 };
+pub use rule::defaults::{ByDefault, DefaultSettings, Defaults, SetDefaults};
 pub use rule::grant::{
     Grant, GrantKind, GrantName, GrantRecord, GrantStatus, Grants, MoneyPart, NewGrant,
     SettleGrants, VoidGrant,

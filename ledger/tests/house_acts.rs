@@ -132,6 +132,32 @@ fn an_edit_of_what_they_tell_of_is_found() {
     }
 }
 
+#[test]
+fn an_edit_of_the_defaults_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, copy) = (dir.path().join("farebox.db"), dir.path().join("copy.db"));
+    run(async {
+        let ledger = open(&path);
+        ledger.perform(new_key(1, 10, None)).await.unwrap();
+        let mut defaults = Defaults::default();
+        defaults.key.rate = Some(5);
+        let act = act(11, 100);
+        ledger.perform(SetDefaults { defaults, act }).await.unwrap();
+        sound(&ledger).await;
+        ledger.close();
+    });
+    for wrong in [
+        "UPDATE defaults SET state = replace(state, '5', '6')",
+        "DELETE FROM defaults",
+        "UPDATE house_acts SET state = replace(state, '5', '6')",
+        "DELETE FROM house_acts",
+    ] {
+        std::fs::copy(&path, &copy).unwrap();
+        edit(&copy, wrong);
+        assert_ne!(faults(&copy, Vec::new()), Vec::<String>::new(), "{wrong}");
+    }
+}
+
 /// A history that is sound by itself, and not the one that was anchored.
 #[test]
 fn an_anchor_covers_them() {

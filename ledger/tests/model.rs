@@ -9,6 +9,8 @@
 mod common;
 #[path = "model/customers.rs"]
 mod customers;
+#[path = "model/defaults.rs"]
+mod defaults;
 #[path = "model/facts.rs"]
 mod facts;
 #[path = "model/gifts.rs"]
@@ -21,6 +23,8 @@ mod plans;
 mod sales;
 #[path = "model/seen.rs"]
 mod seen;
+#[path = "model/sizes.rs"]
+mod sizes;
 
 use std::sync::Arc;
 
@@ -37,6 +41,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use sales::sale;
 use seen::{difference, everything, glance, recent, without_limits, without_positions};
+use sizes::{To, Way, a_way, to, ways};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -62,6 +67,11 @@ enum Step {
         key: u64,
         operation: u64,
         cap: u8,
+        limit: i64,
+    },
+    Defaults {
+        operation: u64,
+        which: u8,
         limit: i64,
     },
     Credit {
@@ -164,40 +174,6 @@ enum Step {
     },
 }
 
-/// In cents: what is fixed and a token of the limit; then floor, least and most.
-type Way = (i64, i64, u64, u64, u64);
-
-#[derive(Debug, Clone)]
-enum To {
-    Same,
-    Amount(i64),
-    Ways(Vec<Way>),
-}
-
-fn ways(money: impl Strategy<Value = i64>) -> impl Strategy<Value = Vec<Way>> {
-    let exact = money.prop_map(|fixed| (fixed, 0, 0, 0, 0));
-    let granted = (0..20_i64, 0..4_i64, 0..12_u64, 0..6_u64, 0..40_u64);
-    proptest::collection::vec(prop_oneof![exact, granted], 1..3)
-}
-
-fn to(money: impl Strategy<Value = i64> + Clone) -> impl Strategy<Value = To> {
-    prop_oneof![
-        1 => Just(To::Same),
-        4 => money.clone().prop_map(To::Amount),
-        3 => ways(money).prop_map(To::Ways),
-    ]
-}
-
-fn a_way((fixed, token, floor, least, most): &Way) -> HoldWay {
-    HoldWay {
-        fixed: cents(*fixed),
-        token: cents(*token),
-        floor: *floor,
-        least: *least,
-        most: *most,
-    }
-}
-
 fn step() -> impl Strategy<Value = Step> {
     let (key, operation, request, money) = (1..4_u64, 1..40_u64, 100..130_u64, -3..60_i64);
     let (count, time, token, reference) = (0..60_u64, 0..100_i64, 0..4_u8, 0..12_u64);
@@ -209,6 +185,8 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(key, operation, change, time)| Step::Change { key, operation, change, time }),
         2 => (key.clone(), operation.clone(), 0..12_u8, money.clone())
             .prop_map(|(key, operation, cap, limit)| Step::Cap { key, operation, cap, limit }),
+        2 => (operation.clone(), 0..6_u8, money.clone())
+            .prop_map(|(operation, which, limit)| Step::Defaults { operation, which, limit }),
         3 => (key.clone(), operation.clone(), 0..14_u8, money.clone())
             .prop_map(|(key, operation, act, amount)| Step::Customer { key, operation, act, amount }),
         5 => (key.clone(), operation.clone(), 0..6_u8, money.clone(), reference, request.clone()).prop_map(
@@ -305,6 +283,11 @@ async fn apply(ledger: &dyn Ledger, step: Step) -> String {
             }
             format!("{:?}", ledger.perform(change).await)
         }
+        Step::Defaults {
+            operation,
+            which,
+            limit,
+        } => defaults::set(ledger, operation, which, limit).await,
         Step::Credit {
             key,
             operation,

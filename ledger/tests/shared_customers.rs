@@ -76,6 +76,28 @@ enum Bound {
     Balance,
     OfCustomer(CapInterval),
     OfKey(CapInterval),
+    /// A default of the house, of customers or else of keys.
+    Default(bool, CapInterval),
+}
+
+/// Puts defaults into force that bind in a race: none where something else does.
+async fn set_defaults(ledger: &PostgresLedger, number: u64, bound: Bound) {
+    let mut defaults = Defaults::default();
+    if let Bound::Default(of_customers, interval) = bound {
+        let cap = Cap {
+            interval,
+            model: None,
+            limit: usd("1"),
+        };
+        let settings = if of_customers {
+            &mut defaults.customer
+        } else {
+            &mut defaults.key
+        };
+        settings.caps.push(cap);
+    }
+    let act = act(4_000_000 + number, 2);
+    ledger.perform(SetDefaults { defaults, act }).await.unwrap();
 }
 
 async fn bind(ledger: &PostgresLedger, number: u64, bound: Bound) {
@@ -86,7 +108,7 @@ async fn bind(ledger: &PostgresLedger, number: u64, bound: Bound) {
     };
     let operation = 2_000_000 + number;
     match bound {
-        Bound::Balance => {}
+        Bound::Balance | Bound::Default(..) => {}
         Bound::OfCustomer(interval) => {
             let change = CustomerChange {
                 customer: customer(number),
@@ -114,6 +136,8 @@ fn nobody_gets_past_the_last_dollar_of_a_shared_purse() {
         let bounds: Vec<Bound> = std::iter::once(Bound::Balance)
             .chain(CapInterval::ALL.map(Bound::OfCustomer))
             .chain(CapInterval::ALL.map(Bound::OfKey))
+            .chain(CapInterval::ALL.map(|interval| Bound::Default(true, interval)))
+            .chain(CapInterval::ALL.map(|interval| Bound::Default(false, interval)))
             .collect();
         let rounds = if full() { 500 } else { bounds.len() as u64 };
         for round in 0..rounds {
@@ -125,9 +149,14 @@ fn nobody_gets_past_the_last_dollar_of_a_shared_purse() {
             };
             make(&ledgers[0], round, dollars).await;
             bind(&ledgers[0], round, bound).await;
+            // Of one that is in use already: what it holds counts.
+            let early = hold_of(round, 0, 9_000_000 + round, "0.1");
+            ledgers[1].perform(early).await.unwrap();
+            let setter = &ledgers[usize::try_from(round).unwrap() % GATEWAYS];
+            set_defaults(setter, round, bound).await;
             let racers = (0..24_u64).map(|racer| {
                 let ledger = Arc::clone(&ledgers[usize::try_from(racer).unwrap() % GATEWAYS]);
-                let which = if matches!(bound, Bound::OfKey(_)) {
+                let which = if matches!(bound, Bound::OfKey(_) | Bound::Default(false, _)) {
                     0
                 } else {
                     racer % KEYS
@@ -145,9 +174,20 @@ fn nobody_gets_past_the_last_dollar_of_a_shared_purse() {
                     }
                 })
             });
-            for racer in racers.collect::<Vec<_>>() {
+            let racers = racers.collect::<Vec<_>>();
+            if matches!(bound, Bound::Default(..)) {
+                // Every connection is cut in the middle of it.
+                let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+                cluster.psql(&database, cut).unwrap();
+            }
+            for racer in racers {
                 racer.await.unwrap();
             }
+            let ended = Finish {
+                at: clock::now(),
+                ..finish(9_000_000 + round, 50_000)
+            };
+            ledgers[2].perform(Arc::new(ended)).await.unwrap();
             let after = ledgers[0].find_customer(customer(round)).await.unwrap();
             let account = after.unwrap().account;
             assert_eq!(account.held, Amount::ZERO, "{bound:?}");

@@ -2,13 +2,13 @@
 
 use farebox_ledger::key::Change;
 use farebox_ledger::{
-    Amount, Cap, CapInterval, CapMaker, Caps, CountedCap, CustomerAct, Outcome, Scope, Timestamp,
-    UtcDay, clock,
+    Amount, ByDefault, Cap, CapInterval, CapMaker, Caps, CountedCap, CustomerAct, Outcome, Scope,
+    Timestamp, UtcDay, clock,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::value::{CustomerName, Instant, KeyName, OneLine, Usd, Word};
+use super::value::{Count, CustomerName, Instant, KeyName, OneLine, Usd, Word};
 use super::{Deed, Doer, SellerAct, Unfit};
 
 /// Set a cap, or change its limit
@@ -94,6 +94,9 @@ pub struct CapDocument {
     pub limit: Usd,
     /// Whose limit that is: the lesser of both
     pub made_by: Word<CapMaker>,
+    /// `seller_limit` is a default of catalog.toml, because you set no cap here
+    #[serde(skip_serializing_if = "is_own")]
+    pub default: bool,
     /// The limit that you set
     pub seller_limit: Option<Usd>,
     /// The limit that an owner set
@@ -108,6 +111,52 @@ pub struct CapDocument {
     pub resets_at: Option<Instant>,
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "what a skipped field is asked with"
+)]
+const fn is_own(default: &bool) -> bool {
+    !*default
+}
+
+/// What holds where nothing was set here: the defaults of catalog.toml
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Defaults")]
+pub struct DefaultsDocument {
+    /// Requests each second
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Count>,
+    /// Requests at once
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<Count>,
+    /// The balance below which it is low
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub low_balance: Option<Usd>,
+}
+
+impl DefaultsDocument {
+    /// Those that hold beside what was set; `None` if none does.
+    pub(crate) fn beside(
+        own: (Option<u32>, Option<u32>, Option<Amount>),
+        defaults: ByDefault,
+    ) -> Option<Self> {
+        let (rate, concurrency, low_balance) = own;
+        let found = Self {
+            rate: defaults.rate.filter(|_| rate.is_none()).map(Count),
+            concurrency: defaults
+                .concurrency
+                .filter(|_| concurrency.is_none())
+                .map(Count),
+            low_balance: defaults
+                .low_balance
+                .filter(|_| low_balance.is_none())
+                .map(Usd),
+        };
+        let any = found.rate.is_some() || found.concurrency.is_some();
+        (any || found.low_balance.is_some()).then_some(found)
+    }
+}
+
 impl CapDocument {
     /// Caps and what their windows have counted.
     pub fn all(of: Scope, caps: &Caps, now: Timestamp) -> Vec<Self> {
@@ -119,6 +168,7 @@ impl CapDocument {
                 model: counted.cap.model.clone(),
                 limit: Usd(counted.cap.limit),
                 made_by: Word(counted.made_by),
+                default: counted.is_default(),
                 seller_limit: limits.seller.map(Usd),
                 owner_limit: limits.owner.map(Usd),
                 spent: Usd(state.spent),

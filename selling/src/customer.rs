@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::auto_top_up::AutoTopUpDocument;
-use super::cap::CapDocument;
+use super::cap::{CapDocument, DefaultsDocument};
 #[cfg(feature = "clap")]
 use super::command_line::{KEPT, limit, or_none, pair};
 use super::key::{self, FirstKey, KeyDocument};
@@ -368,6 +368,23 @@ pub fn paying_by(customer: &Customer) -> Option<String> {
     Some(format!("price list {}", visible(name)))
 }
 
+/// What it has by default, in words.
+pub fn by_default(customer: &Customer) -> Vec<String> {
+    let (own, default) = (&customer.settings, customer.defaults);
+    let rate = default.rate.filter(|_| own.rate.is_none());
+    let most = default.concurrency.filter(|_| own.concurrency.is_none());
+    let low = default.low_balance.filter(|_| own.low_balance.is_none());
+    let caps = customer.caps.iter().filter(|counted| counted.is_default());
+    let said = [
+        rate.map(|rate| format!("{rate} requests/s")),
+        most.map(|most| format!("{most} at once")),
+        low.map(|low| format!("low below {low} USD")),
+    ];
+    let said = said.into_iter().flatten();
+    let all = said.chain(caps.map(|counted| format!("at most {}", counted.cap)));
+    all.map(|said| format!("{said} (default)")).collect()
+}
+
 /// How many customers that are not closed have each price list.
 ///
 /// # Errors
@@ -415,6 +432,9 @@ pub struct CustomerDocument {
     pub rate: Option<Count>,
     /// Requests at once; null is the gateway's default
     pub concurrency: Option<Count>,
+    /// What holds where nothing was set; absent where nothing does
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub defaults: Option<DefaultsDocument>,
     /// Bounds of all its keys together
     pub caps: Vec<CapDocument>,
     /// When it asks for money, and what it is doing now
@@ -452,6 +472,10 @@ impl From<&Customer> for CustomerDocument {
             low_balance: settings.low_balance.map(Usd),
             rate: settings.rate.map(Count),
             concurrency: settings.concurrency.map(Count),
+            defaults: DefaultsDocument::beside(
+                (settings.rate, settings.concurrency, settings.low_balance),
+                customer.defaults,
+            ),
             caps: CapDocument::all(customer.id.into(), &customer.caps, now),
             auto_top_up: AutoTopUpDocument::of(customer, now),
             plans: customer.grants.plans.iter().map(Into::into).collect(),

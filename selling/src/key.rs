@@ -12,7 +12,7 @@ use farebox_ledger::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cap::CapDocument;
+use super::cap::{CapDocument, DefaultsDocument};
 #[cfg(feature = "clap")]
 use super::command_line::{KEPT, expiry_or_never, limit, slugs};
 use super::value::{Count, CustomerName, Expiry, Instant, KeyName, OneLine, Usd, Word, Worded};
@@ -513,6 +513,9 @@ pub struct KeyDocument {
     pub rate: Option<Count>,
     /// Requests at once; null is the gateway's default
     pub concurrency: Option<Count>,
+    /// What holds where nothing was set; absent where nothing does
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub defaults: Option<DefaultsDocument>,
     /// Its own bounds
     pub caps: Vec<CapDocument>,
     /// When it was created
@@ -547,6 +550,10 @@ impl KeyDocument {
             expires_at: settings.expires_at.map(Instant),
             rate: settings.rate.map(Count),
             concurrency: settings.concurrency.map(Count),
+            defaults: DefaultsDocument::beside(
+                (settings.rate, settings.concurrency, None),
+                key.defaults,
+            ),
             caps: CapDocument::all(key.id.into(), &key.caps, now),
             created_at: Instant(key.created_at),
             customer: CustomerName(key.belongs_to),

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use farebox_ledger::{Amount, PlanTerms};
+use farebox_ledger::{Amount, Defaults, PlanTerms};
 use farebox_protocol::translate::Abilities;
 use farebox_protocol::{CallKind, Family, WirePath};
 use farebox_toml::{did_you_mean, listed, nearest_models};
@@ -29,6 +29,8 @@ pub struct Catalog {
     pub plans: Vec<PlanTerms>,
     /// Price lists in the order of the file.
     pub lists: Vec<PriceList>,
+    /// What keys and customers have that set nothing of their own. The ledger's are those that bind: of a fleet, the newest that was loaded.
+    pub defaults: Defaults,
     /// Who sells, as dashboard and statements name the seller.
     pub shop: Arc<Shop>,
     /// The cheapest input token of all that cost something; zero if none does.
@@ -150,6 +152,7 @@ impl Catalog {
             retired: self.retired.clone(),
             plans: self.plans.clone(),
             lists: Vec::new(),
+            defaults: self.defaults.clone(),
             shop: Arc::clone(&self.shop),
             cheapest_input,
         }

@@ -2,7 +2,7 @@
 //!
 //! It contains everything an operator may see of a running gateway, and no secret: keys and header values are only counted.
 
-use farebox_ledger::PlanTerms;
+use farebox_ledger::{Defaults, PlanTerms};
 use farebox_toml::redact;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -27,6 +27,9 @@ pub struct Summary {
     /// Price lists in the order of the file.
     #[serde(default)]
     pub lists: Vec<PriceListSummary>,
+    /// Defaults of keys and customers, in words: `key.rate` is one.
+    #[serde(default)]
+    pub defaults: Vec<(String, String)>,
     /// Providers in the order of the file.
     pub providers: Vec<ProviderSummary>,
     /// The seller; one that says nothing has none.
@@ -154,6 +157,7 @@ impl Config {
                 .iter()
                 .map(|list| list_outline(list, &self.catalog))
                 .collect(),
+            defaults: defaults_outline(&self.catalog.defaults),
             providers: self
                 .providers
                 .iter()
@@ -162,6 +166,26 @@ impl Config {
             shop: shop_outline(&self.catalog.shop),
         }
     }
+}
+
+fn defaults_outline(defaults: &Defaults) -> Vec<(String, String)> {
+    let both = [("key", &defaults.key), ("customer", &defaults.customer)];
+    let outline = both.into_iter().flat_map(|(of, settings)| {
+        let number = |number: Option<u32>| number.map(|number| number.to_string());
+        let caps: Vec<String> = settings.caps.iter().map(ToString::to_string).collect();
+        let all = [
+            ("rate", number(settings.rate)),
+            ("concurrency", number(settings.concurrency)),
+            (
+                "low_balance",
+                settings.low_balance.map(|usd| usd.to_string()),
+            ),
+            ("caps", (!caps.is_empty()).then(|| caps.join(", "))),
+        ];
+        let all = all.into_iter();
+        all.filter_map(move |(name, said)| Some((format!("{of}.{name}"), said?)))
+    });
+    outline.collect()
 }
 
 fn shop_outline(shop: &Shop) -> Option<ShopSummary> {

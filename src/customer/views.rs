@@ -148,7 +148,7 @@ pub(super) async fn overview(
     let account = KeyShare::read(ledger, &key).await?.account(&key, now);
     Ok(Overview {
         account,
-        low: low_balance(ledger, &key).await?,
+        low: warned_below(ledger, &key).await?,
         labels,
         key,
         range,
@@ -190,9 +190,9 @@ async fn labels(ledger: &dyn Ledger, key: &Key) -> Result<Option<KeyLabels>, Led
     Ok(Some(keys.iter().chain([key]).map(label).collect()))
 }
 
-/// The balance below which the customer is told that it is low: as set, or a tenth of the last top-up.
-async fn low_balance(ledger: &dyn Ledger, key: &Key) -> Result<Amount, LedgerError> {
-    if let Some(low) = key.customer.settings.low_balance {
+/// The balance below which the customer is told that it is low: as set for it or for all, or a tenth of the last top-up.
+async fn warned_below(ledger: &dyn Ledger, key: &Key) -> Result<Amount, LedgerError> {
+    if let Some(low) = key.customer.warned_below() {
         return Ok(low);
     }
     for act in ledger

@@ -114,7 +114,7 @@ impl RateLimits {
                 return Err(Failure::ExposureLimit(Some(Box::new(stop))));
             }
             // The key's own rate first: a request that it refuses must not use up its customer's.
-            if let Some(rate) = key.settings.rate {
+            if let Some(rate) = key.rate() {
                 let own = traffic.of_keys.entry(key.id).or_default();
                 own.paid.take(at_once(rate), now)?;
             }
@@ -160,12 +160,14 @@ impl RateLimits {
         customers.forget_idle(now);
         let traffic = customers.known.entry(key.customer.id).or_default();
         let own = traffic.of_keys.get(&key.id).map_or(0, |own| own.running);
-        let of_all = key.settings.customer_concurrency(&key.customer.settings);
+        let of_all = key.customer_concurrency();
         // Who waits has no place of the usual ones; a number that somebody has set means all.
-        let is_set = key.customer.settings.concurrency.is_some();
+        let of_customer = &key.customer;
+        let is_set = of_customer.settings.concurrency.is_some()
+            || of_customer.defaults.concurrency.is_some();
         let aside = if is_set { 0 } else { traffic.aside };
         let bounds = [
-            (own, key.settings.concurrency),
+            (own, key.concurrency()),
             (traffic.of_all.running.saturating_sub(aside), Some(of_all)),
         ];
         for (running, most) in bounds {
@@ -176,7 +178,7 @@ impl RateLimits {
         }
         take(traffic)?;
         traffic.of_all.running += 1;
-        if key.settings.concurrency.is_some() {
+        if key.concurrency().is_some() {
             traffic.of_keys.entry(key.id).or_default().running += 1;
         }
         Ok(Pass {
@@ -244,7 +246,7 @@ const fn at_once(per_second: u32) -> RateRule {
 
 /// The rate of a key's customer. An operator who lets one key do more than is usual means its customer, too.
 fn customer_rate(key: &Key) -> RateRule {
-    match (key.customer.settings.rate, key.settings.rate) {
+    match (key.customer.rate(), key.rate()) {
         (Some(rate), _) => at_once(rate),
         (None, Some(rate)) if rate > PAID_RATE.per_second => at_once(rate),
         (None, _) => PAID_RATE,

@@ -1,5 +1,6 @@
 //! The two TOML files as an operator edits them.
 
+mod defaults;
 mod files;
 mod plans;
 mod price_lists;

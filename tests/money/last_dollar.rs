@@ -1,4 +1,4 @@
-//! The last dollar of a customer, bounded by its balance or by a cap of each kind: several keys race for it at gateways that are killed
+//! The last dollar of a customer, bounded by its balance, by a cap of each kind or by a default cap: several keys race for it at gateways that are killed
 //! meanwhile. Charged and held of a window never pass its cap (P13), nothing stays held, and the books are sound. One gateway on a file,
 //! and three on PostgreSQL. Few kills for every day, 500 with `FAREBOX_FULL=1`.
 
@@ -11,7 +11,8 @@ use farebox::clock;
 use farebox_ledger::store::SharedStore;
 use farebox_ledger::{
     Amount, Cap, CapInterval, Caps, Change, Credit, CreditKind, CustomerAct, CustomerChange,
-    CustomerId, KeyChange, KeySettings, Membership, NewCustomer, Perform, Scope, UtcDay,
+    CustomerId, Defaults, KeyChange, KeySettings, Membership, NewCustomer, Perform, Scope,
+    SetDefaults, UtcDay,
 };
 
 use crate::support::cluster::Cluster;
@@ -34,6 +35,11 @@ enum Bound {
     Balance,
     OfCustomer(CapInterval),
     OfKey(CapInterval),
+    /// A default of customers, put into force in the middle of what they use. The killed gateway takes it away when it starts again: its
+    /// file has none.
+    OfAllCustomers,
+    /// One of keys, likewise.
+    OfAllKeys,
 }
 
 impl Bound {
@@ -43,7 +49,12 @@ impl Bound {
         std::iter::once(Self::Balance)
             .chain(of_customers)
             .chain(of_keys)
+            .chain([Self::OfAllCustomers, Self::OfAllKeys])
             .collect()
+    }
+
+    const fn is_of_key(self) -> bool {
+        matches!(self, Self::OfKey(_) | Self::OfAllKeys)
     }
 }
 
@@ -68,10 +79,7 @@ impl Racers {
             act: act(),
         };
         ledger.perform(made).await.unwrap();
-        let keys = match bound {
-            Bound::OfKey(_) => 1,
-            _ => KEYS,
-        };
+        let keys = if bound.is_of_key() { 1 } else { KEYS };
         let mut racers = Self {
             bound,
             customer,
@@ -106,9 +114,10 @@ impl Racers {
     }
 
     fn scope(&self) -> Scope {
-        match self.bound {
-            Bound::OfKey(_) => self.keys[0].id.into(),
-            _ => self.customer.into(),
+        if self.bound.is_of_key() {
+            self.keys[0].id.into()
+        } else {
+            self.customer.into()
         }
     }
 
@@ -121,8 +130,10 @@ impl Racers {
 
     /// Leaves room for a few cents more than is charged and held now.
     async fn widen(&self) {
-        let (Bound::OfCustomer(interval) | Bound::OfKey(interval)) = self.bound else {
-            return self.pay(ROOM).await;
+        let interval = match self.bound {
+            Bound::Balance => return self.pay(ROOM).await,
+            Bound::OfCustomer(interval) | Bound::OfKey(interval) => interval,
+            Bound::OfAllCustomers | Bound::OfAllKeys => CapInterval::Month,
         };
         let used = self.counted().await;
         let cap = Cap {
@@ -131,6 +142,16 @@ impl Racers {
             limit: used.checked_add(usd(ROOM)).unwrap(),
         };
         let act = act();
+        if matches!(self.bound, Bound::OfAllCustomers | Bound::OfAllKeys) {
+            let mut defaults = Defaults::default();
+            if self.bound.is_of_key() {
+                defaults.key.caps.push(cap);
+            } else {
+                defaults.customer.caps.push(cap);
+            }
+            let set = SetDefaults { defaults, act };
+            return self.ledger.perform(set).await.unwrap();
+        }
         match self.scope() {
             Scope::Key(key) => {
                 let change = Change::SetCap(cap);
@@ -301,7 +322,7 @@ impl Race {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_in_every_race_a_gateway_lets_nobody_past_the_last_dollar() {
-    let rounds = sized(9, 500);
+    let rounds = sized(11, 500);
     let (begun, mut race) = (Instant::now(), Race::new(1, None).await);
     for number in 0..rounds {
         race.round(number).await;
@@ -315,7 +336,7 @@ async fn three_gateways_of_which_one_is_killed_let_nobody_past_the_last_dollar()
     let Some(cluster) = Cluster::shared() else {
         return skip("the last dollar on a fleet: PostgreSQL is not installed");
     };
-    let rounds = sized(9, 500);
+    let rounds = sized(11, 500);
     let address = cluster.url(&cluster.database());
     let (begun, mut race) = (Instant::now(), Race::new(3, Some(address)).await);
     for number in 0..rounds {

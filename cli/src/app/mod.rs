@@ -380,7 +380,7 @@ async fn snapshot(
     ledger: &LedgerAddress,
 ) -> Result<(Arc<ConfigHandle>, Option<Arc<Reloader>>), StartError> {
     match files {
-        Files::Fixed(config) => Ok((Arc::new(ConfigHandle::new(config)), None)),
+        Files::Fixed(config) => Ok((Arc::new(ConfigHandle::new(*config)), None)),
         Files::Watched {
             catalog,
             routes,

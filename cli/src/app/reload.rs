@@ -13,7 +13,7 @@ use farebox::config::{
     Reload, ReloadObserver, Severity, Summary, Trigger, diff,
 };
 use farebox::server::admin::Admin;
-use farebox_ledger::{Ledger, LedgerError, Perform, Publish, lock};
+use farebox_ledger::{Act, Ledger, LedgerError, Perform, Publish, SetDefaults, lock};
 use farebox_selling::{customer, subscription};
 use tokio::runtime::Handle;
 
@@ -57,6 +57,7 @@ impl ReloadFollower {
         let proxy = &self.admin.front.proxy;
         proxy.upstreams.reconcile(config);
         let (ledger, slugs) = (Arc::clone(&proxy.ledger), slugs(config));
+        let defaults = defaults(config);
         let now = config.summary();
         let rows = diff(&before, &now);
         *before = now;
@@ -69,6 +70,9 @@ impl ReloadFollower {
         proxy.tasks.spawn(async move {
             if let Err(error) = ledger.perform(Publish { slugs, now: clock::now() }).await {
                 tracing::error!(%error, "cannot store the published slugs; if one disappears from the catalog, no warning will follow");
+            }
+            if let Err(error) = ledger.perform(defaults).await {
+                tracing::error!(%error, "the ledger has other defaults of keys and customers than the catalog; reload again");
             }
             if let Some((act, news)) = noted
                 && let Err(error) = files_audit::note(&*ledger, act, news).await
@@ -209,10 +213,23 @@ async fn tell_of_plans(ledger: &dyn Ledger, plans: &BTreeMap<String, &'static st
     }
 }
 
-/// Records what a ledger that was just recovered publishes.
+/// Records what a ledger that was just recovered publishes, and what binds who has set nothing of its own.
 pub(super) async fn publish(ledger: &dyn Ledger, config: &Config) -> Result<(), LedgerError> {
     let (slugs, now) = (slugs(config), clock::now());
-    ledger.perform(Publish { slugs, now }).await
+    ledger.perform(Publish { slugs, now }).await?;
+    ledger.perform(defaults(config)).await
+}
+
+/// The defaults of a snapshot. Whose files it is from stands in the act of the load.
+fn defaults(config: &Config) -> SetDefaults {
+    SetDefaults {
+        defaults: config.catalog.defaults.clone(),
+        act: Act {
+            operation: clock::operation_id(),
+            actor: "gateway".to_owned(),
+            at: clock::now(),
+        },
+    }
 }
 
 /// The slugs of a snapshot that customers may know.

@@ -83,7 +83,7 @@ impl Settings {
 /// Where the snapshot comes from.
 pub enum Files {
     /// It never changes.
-    Fixed(Config),
+    Fixed(Box<Config>),
     /// It follows these files.
     Watched {
         /// What is sold.
@@ -97,7 +97,7 @@ pub enum Files {
 
 impl From<Config> for Files {
     fn from(config: Config) -> Self {
-        Self::Fixed(config)
+        Self::Fixed(Box::new(config))
     }
 }
 

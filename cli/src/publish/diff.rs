@@ -75,7 +75,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), CommandFailed> {
             let name = row.name.split('/').next().unwrap_or_default();
             Reach::Customers(of_lists.get(name).copied().unwrap_or(0))
         }
-        DiffSubject::Provider | DiffSubject::Shop => Reach::Nobody,
+        DiffSubject::Provider | DiffSubject::Shop | DiffSubject::Defaults => Reach::Nobody,
     };
     match args.format() {
         OutputFormat::Json => output::print_json(&document(&against, &rows, reach)),

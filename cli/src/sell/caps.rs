@@ -1,7 +1,7 @@
 //! `farebox caps …`: bounds what a key, or a customer with all its keys, may spend by day, week, month or in all. Works while a
 //! gateway runs.
 
-use farebox_ledger::{Amount, Caps, CountedCap, OpenMode, Scope, Timestamp, UtcDay, csv};
+use farebox_ledger::{Amount, CapMaker, Caps, CountedCap, OpenMode, Scope, Timestamp, UtcDay, csv};
 
 use super::acts::ask;
 use crate::args::caps::{CapScope, OnCaps};
@@ -72,6 +72,14 @@ fn beside(counted: &CountedCap) -> String {
         .map_or_else(|| "none".to_owned(), |limit| format!("{other} {limit}"))
 }
 
+/// Whose limit stands; a seller's may be that of all who have none.
+fn set_by(counted: &CountedCap) -> String {
+    match counted.made_by {
+        CapMaker::Seller if counted.is_default() => "seller (default)".to_owned(),
+        maker => maker.to_string(),
+    }
+}
+
 fn rows(of: Scope, caps: &Caps, now: Timestamp) -> Vec<Vec<String>> {
     let today = UtcDay::of(now);
     let row = |counted: &CountedCap| {
@@ -81,7 +89,7 @@ fn rows(of: Scope, caps: &Caps, now: Timestamp) -> Vec<Vec<String>> {
             counted.cap.interval.to_string(),
             output::plain(model),
             counted.cap.limit.to_string(),
-            counted.made_by.to_string(),
+            set_by(counted),
             beside(counted),
             state.spent.to_string(),
             state.held.to_string(),

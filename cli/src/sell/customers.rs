@@ -85,6 +85,9 @@ pub(crate) async fn show(args: &Args, one: &OneCustomer) -> Result<(), CommandFa
     if let Some(words) = customer::paying_by(&page.customer) {
         output::print(&words);
     }
+    for words in customer::by_default(&page.customer) {
+        output::print(&words);
+    }
     let now = clock::now();
     let words = grant::words(&page.customer, now).into_iter();
     for words in words.chain(subscription::words(&page.customer, now)) {

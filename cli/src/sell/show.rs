@@ -31,6 +31,22 @@ pub(crate) async fn run(args: &Args, one: &OneKey) -> Result<(), CommandFailed> 
     Ok(())
 }
 
+/// Its limits, and its caps by default; `(default)` is what catalog.toml says of keys without a setting of their own.
+fn limits(key: &Key) -> Vec<String> {
+    let said = |own: Option<u32>, default: Option<u32>, unit: &str| {
+        let own = own.map(|limit| format!("{limit} {unit}"));
+        own.or_else(|| default.map(|limit| format!("{limit} {unit} (default)")))
+    };
+    let (own, default) = (&key.settings, key.defaults);
+    let both = [
+        said(own.rate, default.rate, "requests/s"),
+        said(own.concurrency, default.concurrency, "at once"),
+    ];
+    let caps = key.caps.iter().filter(|counted| counted.is_default());
+    let caps = caps.map(|counted| format!("{} (default)", counted.cap));
+    both.into_iter().flatten().chain(caps).collect()
+}
+
 fn page(key: &Key, newest: &[JournalEntry]) -> String {
     let account = key.customer.account;
     let settings = &key.settings;
@@ -45,14 +61,7 @@ fn page(key: &Key, newest: &[JournalEntry]) -> String {
     } else {
         "not in the newest entries"
     };
-    let or_none = |limit: Option<u32>, unit: &str| limit.map(|limit| format!("{limit} {unit}"));
-    let limits: Vec<String> = [
-        or_none(settings.rate, "requests/s"),
-        or_none(settings.concurrency, "at once"),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let limits = limits(key);
     let facts = [
         ("key", key.id.to_string()),
         ("label", output::plain(&settings.label)),

@@ -25,8 +25,8 @@ use crate::{
     Moved, NewCustomer, NewGrant, NewHold, NewKey, NewLink, NewLot, NewMove, NewPayment,
     NewReservation, NewReversal, NewToken, NewVisit, NoteFiles, OperationId, OwnCost, PaymentMoved,
     PlanAnswer, PlanChange, Posted, Publish, Recover, Recovered, Redemption, Refusal, Reservation,
-    ResolveHold, RevokeToken, Scope, SecretHash, Session, SettleGrants, Taught, Timestamp, Token,
-    TokenId, UnappliedAct, VoidGrant, VoidLot,
+    ResolveHold, RevokeToken, Scope, SecretHash, Session, SetDefaults, SettleGrants, Taught,
+    Timestamp, Token, TokenId, UnappliedAct, VoidGrant, VoidLot,
 };
 
 /// What an operation is and does. Nothing has a default, so that none is half done.
@@ -190,6 +190,8 @@ operations! {
     OwnCost(OwnCost) => (), Continue;
     /// Notes that a configuration came into force, and tells what it changed for all customers. Repeating it has no second effect.
     Files(NoteFiles) => (), Continue;
+    /// Puts the defaults of a gateway's catalog into force, unless these are. From the next batch on they bind whoever has none of its own.
+    SetDefaults(Box<SetDefaults>) => (), Settle;
     /// Asks for money by a customer's rule, when nothing but time has passed.
     JudgeTopUp(JudgeTopUp) => (), Continue;
     /// Notes what became of events on their way to webhooks.
@@ -306,6 +308,11 @@ impl Operation {
     /// Whether it ends holds of earlier epochs, whichever there are.
     pub(crate) const fn recovers(&self) -> bool {
         matches!(self, Self::Recover(_))
+    }
+
+    /// Whether what others have by default may be something else behind it.
+    pub(crate) const fn sets_defaults(&self) -> bool {
+        matches!(self, Self::SetDefaults(_))
     }
 
     /// Whether somebody signs in with it.

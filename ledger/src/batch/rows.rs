@@ -4,11 +4,14 @@
 //! the store writes the difference (`flush`). Operations see the writes made before them. Nothing here talks to a database, fails
 //! or decides. A new kind of row gets a field here, a name in `Needs`, and a statement in each store's `fetch` and `flush`.
 
+mod defaults;
 mod owners;
 mod tokens;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
+pub(crate) use self::defaults::StoredSpending;
 use super::asker::Asker;
 use super::changes::{Changes, clear};
 pub(crate) use super::row::{CustomerRow, KeyRow, Positions};
@@ -16,6 +19,7 @@ use crate::book::audit::ActRecord;
 use crate::book::chain::{ChainedAct, ChainedEntry};
 use crate::book::head::{AuditHead, EntryHead, Hash, StoredCustomer};
 use crate::rule::answer::AnswerId;
+use crate::rule::defaults::StandingDefaults;
 use crate::rule::hold::StoredHold;
 use crate::rule::key::KeyRecord;
 use crate::rule::limit::{Traffic, TrafficLimits};
@@ -50,6 +54,9 @@ pub(crate) struct Rows {
     pub(crate) now: i64,
     pub(crate) positions: Positions,
     pub(crate) customers: ById<CustomerId, CustomerRow>,
+    /// What keys and customers have that set nothing of their own, as the transaction found it; `None` if there is nothing. What it
+    /// changes of it binds from the next one on, as if it came behind everything beside it.
+    pub(crate) defaults: Option<Arc<StandingDefaults>>,
     /// Each with its customer in `customers`.
     pub(crate) keys: ById<KeyId, KeyRow>,
     /// Personal data that was looked for and found, or set.
@@ -213,16 +220,20 @@ impl Rows {
     /// What counts in the caps of a key or customer as charged in each hour, with what this batch has added.
     pub(crate) fn spent_hours(&self, of: Scope) -> Vec<SpentHour> {
         let stored = self.hours.get(&of).into_iter().flatten().cloned();
+        stored.chain(self.hours_added(of)).collect()
+    }
+
+    /// What this batch has added to it.
+    fn hours_added(&self, of: Scope) -> impl Iterator<Item = SpentHour> {
         let added = self.changes.usage.iter();
-        let added = added.filter(|(place, _)| self.is_in(of, place.key));
-        let added = added.map(|(place, row)| {
+        let added = added.filter(move |(place, _)| self.is_in(of, place.key));
+        added.map(|(place, row)| {
             (
                 Timestamp::of_hour(place.hour),
                 place.slug.clone(),
                 row.charge,
             )
-        });
-        stored.chain(added).collect()
+        })
     }
 
     /// The open holds that count in the caps of a key or customer, and the days on which they were opened.

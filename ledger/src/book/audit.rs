@@ -416,6 +416,7 @@ pub(crate) fn is_as_upgraded(customer: &Customer, key: &KeyRecord) -> bool {
         account: _,
         claim: _,
         caps,
+        defaults: _,
         auto_top_up,
         personal,
         created_at,
@@ -428,7 +429,7 @@ pub(crate) fn is_as_upgraded(customer: &Customer, key: &KeyRecord) -> bool {
     *id == CustomerId::made_for(key.id)
         && *settings == CustomerSettings::labelled(&key.settings.label)
         && *status == CustomerStatus::Active
-        && *caps == Caps::default()
+        && caps.settings().is_empty()
         && auto_top_up.is_none()
         && personal.is_none()
         && token.is_none()
@@ -486,8 +487,9 @@ fn with_token(object: &mut serde_json::Map<String, Value>, token: Option<TokenId
 }
 
 fn with_caps(object: &mut serde_json::Map<String, Value>, caps: &Caps) {
-    if !caps.is_empty() {
-        object.insert("caps".to_owned(), json!(caps.settings()));
+    let set = caps.settings();
+    if !set.is_empty() {
+        object.insert("caps".to_owned(), json!(set));
     }
 }
 
@@ -545,6 +547,7 @@ mod tests {
             secret: SecretHash([0xab; 32]),
             old_secret: Some((SecretHash([0xcd; 32]), Timestamp::from_millis(9))),
             caps: Caps::default(),
+            defaults: crate::ByDefault::default(),
             used_at: None,
             created_at: Timestamp::from_millis(7),
             created_by: "ada".to_owned(),

@@ -1,4 +1,4 @@
-//! Acts that belong to no customer: on tokens of the admin API, and on lots of vouchers. One chain for all of them.
+//! Acts that belong to no customer: on tokens of the admin API, on lots of vouchers and on the defaults. One chain for all of them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,15 +9,17 @@ use sha2::{Digest, Sha256};
 use super::anchor::Anchor;
 use super::chain::HashInput;
 use super::head::{Hash, HouseHead};
+use crate::rule::defaults::DefaultsRow;
 use crate::rule::voucher::Voucher;
 use crate::{
     GrantKind, Lot, LotId, NewLot, NewToken, OperationId, SecretHash, Timestamp, Token, TokenDay,
     TokenId,
 };
 
-/// The first byte hashed: such an act can never look like another one or an entry, and one on a token not like one on a lot.
+/// The first byte hashed: such an act can never look like another one or an entry, nor one like one on something else.
 const TOKEN_ACT: u8 = 193;
 const LOT_ACT: u8 = 194;
+const DEFAULTS_ACT: u8 = 195;
 
 /// What such an act is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +28,8 @@ pub enum HouseSubject {
     Token(TokenId),
     /// A lot of vouchers.
     Lot(LotId),
+    /// What keys and customers have that set nothing of their own.
+    Defaults,
 }
 
 impl fmt::Display for HouseSubject {
@@ -33,6 +37,7 @@ impl fmt::Display for HouseSubject {
         match self {
             Self::Token(token) => write!(out, "token {token}"),
             Self::Lot(lot) => write!(out, "lot {lot}"),
+            Self::Defaults => out.write_str("defaults"),
         }
     }
 }
@@ -46,7 +51,7 @@ pub struct HouseAct {
     pub at: Timestamp,
     /// Who.
     pub actor: String,
-    /// What: `create_token`, `revoke_token`, `create_lot` or `void_lot`; `adopt_lot` of one that was there before acts told of lots.
+    /// What: `create_token`, `revoke_token`, `create_lot`, `void_lot` or `set_defaults`; `adopt_lot` of one that was there before acts told of lots.
     pub act: String,
     /// On what.
     pub of: HouseSubject,
@@ -134,6 +139,12 @@ pub(crate) fn state_of_lot(lot: &Lot) -> String {
     state.to_string()
 }
 
+/// The defaults in force, as they are stored; without a row there are none.
+pub(crate) fn state_of_defaults(row: Option<&DefaultsRow>) -> String {
+    let text = row.map(|row| json!({ "v": 1, "defaults": row.state }));
+    text.unwrap_or(Value::Null).to_string()
+}
+
 /// Lots of before there were grants gave what counts as paid, and nothing was written about it.
 fn name_kind(object: &mut Value, lot: &Lot) {
     match lot.kind {
@@ -179,6 +190,7 @@ fn hash_of(before: &Hash, act: &HouseAct, state: &str) -> Hash {
     let (kind, number) = match act.of {
         HouseSubject::Token(token) => (TOKEN_ACT, token.to_i64()),
         HouseSubject::Lot(lot) => (LOT_ACT, lot.to_i64()),
+        HouseSubject::Defaults => (DEFAULTS_ACT, DefaultsRow::ID),
     };
     let mut bytes = HashInput::new(kind, before);
     bytes.number(number).number(act.seq);
@@ -200,6 +212,7 @@ pub(crate) struct HouseBook {
     pub(crate) lots: Vec<Lot>,
     /// By lot and number.
     pub(crate) vouchers: Vec<Voucher>,
+    pub(crate) defaults: Vec<DefaultsRow>,
     /// In order.
     pub(crate) acts: Vec<ChainedHouseAct>,
 }
@@ -252,12 +265,30 @@ impl HouseBook {
             }));
         }
         self.faults_of_lots(&mut told, &mut faults);
+        self.faults_of_defaults(&mut told, &mut faults);
         faults.extend(
             told.keys()
                 .map(|subject| format!("{subject}: acts tell of it, and it is missing")),
         );
         faults.extend(anchors.iter().filter_map(|anchor| self.differs(anchor)));
         faults
+    }
+
+    fn faults_of_defaults(
+        &self,
+        told: &mut BTreeMap<HouseSubject, SubjectTold<'_>>,
+        faults: &mut Vec<String>,
+    ) {
+        let known = told.remove(&HouseSubject::Defaults);
+        let known = known.map_or_else(|| state_of_defaults(None), |known| known.state.to_owned());
+        let is_told = match self.defaults.as_slice() {
+            [] => known == state_of_defaults(None),
+            [row] => row.id == DefaultsRow::ID && known == state_of_defaults(Some(row)),
+            [_, _, ..] => false,
+        };
+        if !is_told {
+            faults.push("defaults: were changed without an audit record".to_owned());
+        }
     }
 
     fn faults_of_lots(

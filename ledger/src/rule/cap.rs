@@ -5,20 +5,22 @@
 //! A hold belongs to the windows of the day on which it was opened, and so does its charge, however long it streams. Only the
 //! current and the previous window of a cap are counted: nothing is admitted to an older one any more.
 
+mod follow;
 mod limits;
+mod refusal;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use follow::{Behind, DefaultCap};
 pub use limits::{CapLimits, CapMaker};
+pub use refusal::CapReached;
 
 use crate::rule::account::{less, sum};
 use crate::rule::watch::cap_level;
 use crate::value::text::check_text;
-use crate::{
-    Amount, CapInterval, CustomerId, OpenHold, PlanLimit, Refusal, Scope, Timestamp, UtcDay,
-};
+use crate::{Amount, CapInterval, OpenHold, Refusal, Scope, Timestamp, UtcDay};
 
 /// A bound of what may be spent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,6 +111,9 @@ pub struct CountedCap {
     /// The limit of the other one, which is no lower.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<Amount>,
+    /// The seller's limit in it is a default of the house, which came with the act of this number; `None`: it is its own.
+    #[serde(rename = "default", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) default_act: Option<i64>,
     /// The newest window in which something happened.
     pub current: CapWindow,
     /// The one before it.
@@ -117,6 +122,38 @@ pub struct CountedCap {
 }
 
 impl CountedCap {
+    /// Whether the seller's limit in it is a default, because nobody set one for this key or customer.
+    pub const fn is_default(&self) -> bool {
+        self.default_act.is_some()
+    }
+
+    /// One of the seller that begins on a day and counts what its window has seen so far.
+    fn begun(cap: &Cap, today: UtcDay, spending: PastSpending<'_>) -> Self {
+        let mut current = CapWindow::empty(cap.interval.window(today));
+        let counts = |day: UtcDay| cap.interval == CapInterval::Total || day >= current.since;
+        let mut charged = Amount::ZERO;
+        for (hour, slug, charge) in spending.hours {
+            if cap.is_for(slug) && counts(UtcDay::of(*hour)) {
+                charged = sum(charged, *charge);
+            }
+        }
+        let mut held = Amount::ZERO;
+        for (hold, day) in spending.holds {
+            if cap.is_for(&hold.slug) && counts(*day) {
+                held = sum(held, hold.amount);
+            }
+        }
+        (current.charged, current.held) = (charged, held);
+        Self {
+            cap: cap.clone(),
+            made_by: CapMaker::Seller,
+            beside: None,
+            default_act: None,
+            current,
+            previous: None,
+        }
+    }
+
     /// The counts of the window that contains a day; `None` of one that is no longer counted.
     pub fn counts(&self, day: UtcDay) -> Option<CapWindow> {
         let since = self.cap.interval.window(day);
@@ -203,6 +240,14 @@ impl CountedCap {
         standing.with(self.made_by.other(), self.beside)
     }
 
+    /// Those that were set for this key or customer.
+    fn own_limits(&self) -> CapLimits {
+        match self.default_act {
+            Some(_) => self.limits().with(CapMaker::Seller, None),
+            None => self.limits(),
+        }
+    }
+
     /// Sets the limits of both; false if there are none. What is less of a higher limit can be told again.
     fn limit_to(&mut self, limits: CapLimits) -> bool {
         let Some((made_by, limit, beside)) = limits.standing() else {
@@ -234,85 +279,11 @@ impl CountedCap {
     }
 }
 
-/// Why a cap refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CapReached {
-    /// Whose cap it is.
-    pub scope: Scope,
-    /// The cap with least room.
-    pub cap: Cap,
-    /// Whose limit it is.
-    pub made_by: CapMaker,
-    /// The requested amount.
-    pub needed: Amount,
-    /// What it still has room for.
-    pub room: Amount,
-    /// Charged in its window.
-    pub spent: Amount,
-    /// Held in its window by running requests.
-    pub held: Amount,
-    /// When it starts again; a total never does.
-    pub resets_at: Option<Timestamp>,
-    /// What of a plan it is that binds as a cap does: then the cap itself is none that anybody set.
-    pub plan: Option<PlanLimit>,
-}
-
-impl CapReached {
-    /// A plan's limit, where a customer has so much room for a slug.
-    pub(crate) fn of_plan(
-        plan: PlanLimit,
-        customer: CustomerId,
-        (needed, room): (Amount, Amount),
-    ) -> Self {
-        Self {
-            scope: Scope::Customer(customer),
-            cap: Cap {
-                interval: CapInterval::Total,
-                model: None,
-                limit: plan.limit,
-            },
-            made_by: CapMaker::Seller,
-            needed,
-            room,
-            spent: plan.spent,
-            held: plan.held,
-            resets_at: Some(plan.opens_at),
-            plan: Some(plan),
-        }
-    }
-
-    /// What binds, in words: `cap of 5.00 USD per day`, `plan Coder, monthly of 4.00 USD per 5h`.
-    pub fn what(&self) -> String {
-        match &self.plan {
-            None => format!("cap of {}", self.cap),
-            Some(plan) => plan.to_string(),
-        }
-    }
-}
-
-impl fmt::Display for CapReached {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            needed,
-            room,
-            spent,
-            held,
-            ..
-        } = self;
-        let what = self.what();
-        write!(
-            out,
-            "this takes {needed} USD; the {what} has room for {room} USD: {spent} USD are spent and {held} USD held by running \
-             requests"
-        )
-    }
-}
-
 /// What audits say of a cap. The format is frozen: caps of sellers alone are written as before there were any of owners.
 #[derive(Debug, Serialize)]
-pub(crate) struct CapSetting<'cap> {
+pub(crate) struct CapSetting {
     #[serde(flatten)]
-    cap: &'cap Cap,
+    cap: Cap,
     #[serde(skip_serializing_if = "CapMaker::is_seller")]
     made_by: CapMaker,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -370,14 +341,21 @@ impl Caps {
     }
 
     /// What was set, without counts.
-    pub(crate) fn settings(&self) -> Vec<CapSetting<'_>> {
-        let all = self.0.iter();
-        all.map(|counted| CapSetting {
-            cap: &counted.cap,
-            made_by: counted.made_by,
-            beside: counted.beside,
-        })
-        .collect()
+    /// Defaults come and go without an act on a key or customer, so they are no part of its state.
+    pub(crate) fn settings(&self) -> Vec<CapSetting> {
+        let own = self.0.iter().filter_map(|counted| {
+            let (made_by, limit, beside) = counted.own_limits().standing()?;
+            let cap = Cap {
+                limit,
+                ..counted.cap.clone()
+            };
+            Some(CapSetting {
+                cap,
+                made_by,
+                beside,
+            })
+        });
+        own.collect()
     }
 
     fn applying(&self, slug: &str) -> impl Iterator<Item = &CountedCap> {
@@ -451,32 +429,20 @@ impl Caps {
         spending: PastSpending<'_>,
     ) -> Result<(), Refusal> {
         self.check(cap, by)?;
+        if by == CapMaker::Seller {
+            // Whoever has a cap of the seller's own has no defaults.
+            self.drop_defaults();
+        }
         let same =
             |counted: &&mut CountedCap| counted.cap.is_of(cap.interval, cap.model.as_deref());
         if let Some(known) = self.0.iter_mut().find(same) {
             known.limit_to(known.limits().with(by, Some(cap.limit)));
             return Ok(());
         }
-        let mut counted = CountedCap {
-            cap: cap.clone(),
+        self.0.push(CountedCap {
             made_by: by,
-            beside: None,
-            current: CapWindow::empty(cap.interval.window(today)),
-            previous: None,
-        };
-        let since = counted.current.since;
-        let counts = |day: UtcDay| cap.interval == CapInterval::Total || day >= since;
-        for (hour, slug, charge) in spending.hours {
-            if cap.is_for(slug) && counts(UtcDay::of(*hour)) {
-                counted.current.charged = sum(counted.current.charged, *charge);
-            }
-        }
-        for (hold, day) in spending.holds {
-            if cap.is_for(&hold.slug) && counts(*day) {
-                counted.current.held = sum(counted.current.held, hold.amount);
-            }
-        }
-        self.0.push(counted);
+            ..CountedCap::begun(cap, today, spending)
+        });
         Ok(())
     }
 
@@ -494,15 +460,17 @@ impl Caps {
             check_text("a model", model, 200, true)?;
         }
         self.check_place(cap, by)?;
-        // A seller's caps are compared with his own: he need not know what an owner has set. An owner's are compared with what stands.
+        // A seller's caps are compared with his own: he need not know what an owner has set. An owner's are compared with what was set for
+        // the same key or customer: a default for all says nothing of what fits one.
         let others = self
             .0
             .iter()
             .filter(|counted| counted.cap.model == cap.model);
         let others = others.filter_map(|counted| {
+            let own = counted.own_limits();
             let limit = match by {
-                CapMaker::Seller => counted.limits().seller?,
-                CapMaker::Owner => counted.cap.limit,
+                CapMaker::Seller => own.seller?,
+                CapMaker::Owner => own.standing()?.1,
             };
             Some(Cap {
                 limit,
@@ -524,8 +492,8 @@ impl Caps {
     /// Refuses an owner's limit above the seller's, and one cap too many.
     fn check_place(&self, cap: &Cap, by: CapMaker) -> Result<(), Refusal> {
         let model = cap.model.as_deref();
-        let known = self.find(cap.interval, model).map(CountedCap::limits);
-        let known = known.unwrap_or_default();
+        let found = self.find(cap.interval, model);
+        let known = found.map(CountedCap::limits).unwrap_or_default();
         if let (CapMaker::Owner, Some(seller)) = (by, known.seller)
             && cap.limit > seller
         {
@@ -540,8 +508,9 @@ impl Caps {
         let own = self
             .0
             .iter()
-            .filter(|counted| counted.limits().of(by).is_some());
-        if known.of(by).is_none() && own.count() >= Self::MOST {
+            .filter(|counted| counted.own_limits().of(by).is_some());
+        let has_own = found.is_some_and(|found| found.own_limits().of(by).is_some());
+        if !has_own && own.count() >= Self::MOST {
             let most = Self::MOST;
             return Err(Refusal::Limit(format!(
                 "a key or customer has at most {most} caps"
@@ -575,8 +544,17 @@ impl Caps {
                 "there is no cap of interval {interval}{of}"
             )));
         };
-        let limits = known.limits();
+        let (limits, is_default) = (known.limits(), known.is_default());
         let left = match (by, limits.of(by)) {
+            (CapMaker::Seller, Some(_)) if is_default => match limits.owner {
+                Some(_) => limits.with(CapMaker::Owner, None),
+                None => {
+                    return Err(Refusal::NotApplicable(format!(
+                        "the cap of {} is a default of catalog.toml; set another cap in its place",
+                        known.cap
+                    )));
+                }
+            },
             (_, Some(_)) => limits.with(by, None),
             (CapMaker::Seller, None) => CapLimits::default(),
             (CapMaker::Owner, None) => {

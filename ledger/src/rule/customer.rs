@@ -11,10 +11,11 @@ use sha2::{Digest, Sha256};
 
 use crate::rule::auto_top_up::{AutoTopUp, ProcessorRef, TopUpRule};
 use crate::rule::cap::PastSpending;
+use crate::rule::defaults::own_or;
 use crate::value::text::check_text;
 use crate::{
-    Account, Act, Amount, Cap, CapInterval, CapMaker, CapReached, Caps, CustomerEdit, CustomerId,
-    CustomerSettings, Grants, OperationId, Refusal, Said, Timestamp, TokenId, UtcDay,
+    Account, Act, Amount, ByDefault, Cap, CapInterval, CapMaker, CapReached, Caps, CustomerEdit,
+    CustomerId, CustomerSettings, Grants, OperationId, Refusal, Said, Timestamp, TokenId, UtcDay,
 };
 
 /// What a customer may do now.
@@ -54,6 +55,8 @@ pub struct Customer {
     pub claim: Amount,
     /// How much of it all keys together may spend when.
     pub caps: Caps,
+    /// What it has where its settings say nothing.
+    pub defaults: ByDefault,
     /// When money is asked for, and what came of it; most have no such rule.
     pub auto_top_up: Option<Box<AutoTopUp>>,
     /// What was given to it beside what it paid, as far as something can still come of it.
@@ -71,6 +74,16 @@ pub struct Customer {
 }
 
 impl Customer {
+    /// Requests each second of all its keys, its own or by default; `None` is unlimited.
+    pub const fn rate(&self) -> Option<u32> {
+        own_or(self.settings.rate, self.defaults.rate)
+    }
+
+    /// The balance below which it is low, its own or by default; `None` is a tenth of the last top-up.
+    pub const fn warned_below(&self) -> Option<Amount> {
+        own_or(self.settings.low_balance, self.defaults.low_balance)
+    }
+
     /// Refuses a customer whose keys are not served.
     pub(crate) fn check_active(&self) -> Result<(), Refusal> {
         match self.status {
@@ -275,6 +288,7 @@ pub(crate) fn made(id: CustomerId, settings: CustomerSettings, act: &Act) -> Cus
         account: Account::default(),
         claim: Amount::ZERO,
         caps: Caps::default(),
+        defaults: ByDefault::default(),
         auto_top_up: None,
         grants: Grants::default(),
         personal: None,

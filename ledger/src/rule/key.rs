@@ -6,11 +6,12 @@ use std::ops::{Deref, DerefMut};
 use serde::Serialize;
 
 use crate::rule::cap::PastSpending;
+use crate::rule::defaults::own_or;
 use crate::rule::purse::KeyPurse;
 use crate::{
-    Act, Amount, Cap, CapInterval, CapMaker, Caps, CountedCap, Customer, CustomerId, KeyEdit,
-    KeyId, KeySettings, MoneyPart, NewCustomer, Refusal, Scope, SecretHash, Timestamp, TokenId,
-    UtcDay,
+    Act, Amount, ByDefault, Cap, CapInterval, CapMaker, Caps, CountedCap, Customer, CustomerId,
+    CustomerSettings, KeyEdit, KeyId, KeySettings, MoneyPart, NewCustomer, Refusal, Scope,
+    SecretHash, Timestamp, TokenId, UtcDay,
 };
 
 /// What a key is allowed to do now. `Expired` is never stored: it follows from the clock.
@@ -88,6 +89,8 @@ pub struct KeyRecord {
     pub old_secret: Option<(SecretHash, Timestamp)>,
     /// How much it may spend when.
     pub caps: Caps,
+    /// What it has where its settings say nothing.
+    pub defaults: ByDefault,
     /// When it was first used, by whatever means; noted only of one that a token or an owner key made.
     pub used_at: Option<Timestamp>,
     /// When it was created.
@@ -136,6 +139,11 @@ impl Key {
         );
         let parts = purse.begin(slug, now);
         (purse, parts)
+    }
+
+    /// Requests at once of all keys of the customer together, for a request of this one.
+    pub fn customer_concurrency(&self) -> u32 {
+        self.own.concurrency_within(&self.customer)
     }
 
     /// Every cap that binds the key, with whose it is: its own, those of the key that it counts in, its customer's.
@@ -204,6 +212,29 @@ impl KeyRecord {
             KeyStatus::Blocked | KeyStatus::Revoked => Err(Refusal::NotActive(self.stored_status)),
             KeyStatus::Active | KeyStatus::Expired => Ok(()),
         }
+    }
+
+    /// Requests each second, its own or by default; `None` is unlimited.
+    pub const fn rate(&self) -> Option<u32> {
+        own_or(self.settings.rate, self.defaults.rate)
+    }
+
+    /// Requests at once, its own or by default; `None` is the gateway's.
+    pub const fn concurrency(&self) -> Option<u32> {
+        own_or(self.settings.concurrency, self.defaults.concurrency)
+    }
+
+    /// Requests at once of all keys of its customer together, for a request of this one. An operator who lets one key do more than is usual
+    /// means its customer, too.
+    pub fn concurrency_within(&self, customer: &Customer) -> u32 {
+        let usual = customer.defaults.concurrency;
+        let of_key = match usual {
+            Some(_) => self.settings.concurrency,
+            None => self.concurrency(),
+        };
+        let usual = usual.unwrap_or(CustomerSettings::CONCURRENCY);
+        let own = customer.settings.concurrency;
+        own.unwrap_or(usual.max(of_key.unwrap_or_default()))
     }
 
     /// Whether its first use is still to be noted.
@@ -306,6 +337,7 @@ impl NewKey {
             secret: self.secret,
             old_secret: None,
             caps: Caps::default(),
+            defaults: ByDefault::default(),
             used_at: None,
             created_at: self.act.at,
             created_by: self.act.actor.clone(),

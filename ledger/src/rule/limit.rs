@@ -47,19 +47,17 @@ pub(crate) struct TrafficLimits {
 }
 
 impl TrafficLimits {
-    /// A key's own; `None` if it has none, and then nothing counts its traffic.
+    /// A key's, its own or by default; `None` if it has none, and then nothing counts its traffic.
     pub(crate) fn of_key(key: &KeyRecord) -> Option<Self> {
-        let settings = &key.settings;
-        let (rate, concurrency) = (settings.rate, settings.concurrency);
+        let (rate, concurrency) = (key.rate(), key.concurrency());
         (rate.is_some() || concurrency.is_some()).then_some(Self { rate, concurrency })
     }
 
     /// Those of a customer, for a request of one of its keys.
     pub(crate) fn of_customer(customer: &Customer, key: &KeyRecord) -> Self {
-        let settings = &customer.settings;
         Self {
-            rate: settings.rate,
-            concurrency: Some(key.settings.customer_concurrency(settings)),
+            rate: customer.rate(),
+            concurrency: Some(key.concurrency_within(customer)),
         }
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod answer;
 pub mod auto_top_up;
 pub mod cap;
 pub mod customer;
+pub(crate) mod defaults;
 pub mod grant;
 pub mod hold;
 pub mod key;

@@ -193,16 +193,6 @@ impl KeySettings {
     // Two seconds' worth, for programs that begin everything at once.
     pub const BURST: u32 = 400;
 
-    /// Requests at once of all keys of the customer together, for a request of this one. An operator who lets one key do more than is
-    /// usual means its customer, too.
-    #[must_use]
-    pub fn customer_concurrency(&self, customer: &CustomerSettings) -> u32 {
-        let of_key = self.concurrency.unwrap_or_default();
-        customer
-            .concurrency
-            .unwrap_or(CustomerSettings::CONCURRENCY.max(of_key))
-    }
-
     /// Whether the key may use a model.
     #[must_use]
     pub fn allows(&self, slug: &str) -> bool {

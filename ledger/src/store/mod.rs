@@ -8,6 +8,7 @@ pub(crate) mod begin;
 pub mod bill_file;
 pub(crate) mod codes;
 pub(crate) mod copy;
+pub(crate) mod default_rows;
 pub(crate) mod delivery_rows;
 pub(crate) mod event_rows;
 pub(crate) mod fleet;

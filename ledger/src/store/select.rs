@@ -59,10 +59,20 @@ pub(crate) static SELECT_CUSTOMER: SelectText = SelectText::new(|| {
     )
 });
 
-/// Selects keys `k` with their customers `a`, and the caps of those in whose caps they count; a condition may follow.
+/// The defaults of the house: no row, and so NULL, where there are none.
+const STANDING: &str = "(SELECT state FROM defaults)";
+
+/// Selects customers `a` as they are shown, with the defaults; a condition may follow.
+pub(crate) static SELECT_SHOWN: SelectText = SelectText::new(|| {
+    let columns = columns_of::<Customer>("a");
+    format!("SELECT {columns}, {STANDING} FROM accounts a")
+});
+
+/// Selects keys `k` with their customers `a` as they are shown, the caps of those in whose caps they count, and the defaults; a condition
+/// may follow.
 pub(crate) static SELECT_KEY: SelectText = SelectText::new(|| {
     format!(
-        "SELECT {}, {}, (SELECT m.caps FROM keys m WHERE m.id = k.counts_in) FROM keys k JOIN accounts a ON a.id = k.customer",
+        "SELECT {}, {}, (SELECT m.caps FROM keys m WHERE m.id = k.counts_in), {STANDING} FROM keys k JOIN accounts a ON a.id = k.customer",
         columns_of::<KeyRecord>("k"),
         columns_of::<Customer>("a")
     )

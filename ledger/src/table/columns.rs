@@ -8,6 +8,7 @@ use std::error::Error;
 
 use crate::rule::answer::AnswerId;
 use crate::rule::auto_top_up::AutoTopUp;
+use crate::rule::defaults::StandingDefaults;
 use crate::rule::payment::WaitingReversal;
 use crate::rule::watch::BalanceTold;
 use crate::{
@@ -287,6 +288,7 @@ json! {
     WindowPlace, "place of a window";
     Box<PaidPeriods>, "periods that were paid";
     Box<PlanTerms>, "terms of a plan";
+    Box<StandingDefaults>, "set of defaults";
 }
 
 /// The same of lists, which are mostly empty: NULL then, so that an empty one is none of ours.

@@ -7,6 +7,7 @@ use super::rows::TableRows;
 use crate::book::head::Hash;
 use crate::book::house_act::{ChainedHouseAct, HouseBook};
 use crate::rule::answer::{AnswerId, KeptAnswer};
+use crate::rule::defaults::{DefaultsRow, StandingDefaults};
 use crate::rule::link::SignInLink;
 use crate::rule::payment::{PaymentStatus, Registers, WaitingReversal};
 use crate::rule::voucher::Voucher;
@@ -36,6 +37,7 @@ tables! {
     lots: Lot;
     /// By the hashes of their codes.
     vouchers: Voucher;
+    defaults: DefaultsRow;
     /// What they are on is written before.
     house_acts: ChainedHouseAct;
     /// Configurations that came into force.
@@ -183,6 +185,12 @@ table! { "vouchers" of Voucher, by [u8; 32] = "code", |voucher| voucher.code.0, 
     redeemed: Option<(CustomerId, OperationId)> = "customer" "operation" [changes];
 }
 
+// Two gateways that set the first ones at once meet at their acts.
+table! { "defaults" of DefaultsRow, by i64 = "id", |row| row.id, in order "id", may be there;
+    id: i64 = "id";
+    state: Box<StandingDefaults> = "state" [changes];
+}
+
 table! { "house_acts" of ChainedHouseAct, by OperationId = "operation", |chained| chained.act.operation, in order "seq";
     act: HouseAct;
     state: String = "state";
@@ -209,13 +217,14 @@ table! { "files_acts" of FilesAct, by OperationId = "operation", |act| act.opera
     details: String = "details";
 }
 
-/// A token, or else a lot.
+/// A token, or a lot, or else the defaults.
 impl Stored for HouseSubject {
     fn read(columns: &mut impl RowColumns) -> Decoded<Self> {
         match (columns.read()?, columns.read()?) {
             (Some(token), None) => Ok(Self::Token(token)),
             (None, Some(lot)) => Ok(Self::Lot(lot)),
-            (Some(_), Some(_)) | (None, None) => Err(Malformed::Value("subject of an act")),
+            (None, None) => Ok(Self::Defaults),
+            (Some(_), Some(_)) => Err(Malformed::Value("subject of an act")),
         }
     }
 
@@ -223,6 +232,7 @@ impl Stored for HouseSubject {
         values.extend(match self {
             Self::Token(token) => [token.value(), LotId::NULL],
             Self::Lot(lot) => [TokenId::NULL, lot.value()],
+            Self::Defaults => [TokenId::NULL, LotId::NULL],
         });
     }
 }
@@ -295,6 +305,7 @@ impl HouseBook {
             token_days: reader.all().await?,
             lots: reader.all().await?,
             vouchers: reader.all().await?,
+            defaults: reader.all().await?,
             acts: reader.all().await?,
         })
     }

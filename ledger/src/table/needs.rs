@@ -8,6 +8,7 @@ use super::list::{ListedRow, TableSet};
 use super::owners::ExternalIdRow;
 use crate::book::house_act::ChainedHouseAct;
 use crate::rule::answer::{AnswerId, KeptAnswer};
+use crate::rule::defaults::DefaultsRow;
 use crate::rule::link::SignInLink;
 use crate::rule::voucher::Voucher;
 use crate::{
@@ -83,6 +84,10 @@ named! {
         Token "id IN (SELECT token FROM house_acts WHERE operation {keys})";
         ChainedHouseAct "seq = (SELECT max(seq) FROM house_acts)";
     }
+    /// The defaults of the house.
+    Defaults(i64) {
+        DefaultsRow "id {keys}" [locked];
+    }
     Answer(AnswerId) {
         KeptAnswer "id {keys}";
     }
@@ -119,6 +124,7 @@ impl RowName {
             | Self::Subscription(_)
             | Self::GrantsOfCharge(_)
             | Self::HouseAct(_)
+            | Self::Defaults(_)
             | Self::Answer(_)
             | Self::ExternalId(_) => None,
         }

@@ -8,8 +8,9 @@ use crate::rule::auto_top_up::AutoTopUp;
 use crate::rule::key::KeyRecord;
 use crate::rule::watch::{BalanceTold, CustomerWatch};
 use crate::{
-    Account, Amount, Caps, Customer, CustomerBy, CustomerId, CustomerSettings, CustomerStatus,
-    Grants, Key, KeyId, KeySettings, KeyStatus, PersonalHash, SecretHash, Timestamp, TokenId,
+    Account, Amount, ByDefault, Caps, Customer, CustomerBy, CustomerId, CustomerSettings,
+    CustomerStatus, Grants, Key, KeyId, KeySettings, KeyStatus, PersonalHash, SecretHash,
+    Timestamp, TokenId,
 };
 
 table! { "keys" of KeyRecord, by KeyId = "id", |key| key.id, in order "id";
@@ -24,9 +25,23 @@ table! { "keys" of KeyRecord, by KeyId = "id", |key| key.id, in order "id";
     secret: SecretHash = "secret" [changes];
     old_secret: Option<(SecretHash, Timestamp)> = "old_secret" "old_until" [changes];
     caps: Caps = "caps";
+    defaults: ByDefault;
     used_at: Option<Timestamp> = "used_at" [changes];
     created_at: Timestamp = "created_at";
     created_by: String = "created_by";
+}
+
+/// It stands with the house, and is filled in when a key or customer is read.
+impl Stored for ByDefault {
+    fn read(_: &mut impl RowColumns) -> Decoded<Self> {
+        Ok(Self::default())
+    }
+
+    fn write<'row>(&'row self, _: &mut Vec<ColumnValue<'row>>) {}
+}
+
+impl Described for ByDefault {
+    fn describe(_: &mut Vec<TableColumn>) {}
 }
 
 columns! { KeySettings {
@@ -52,6 +67,7 @@ columns! { Customer {
     account: Account;
     claim: Amount = "claim";
     caps: Caps = "caps";
+    defaults: ByDefault;
     auto_top_up: Option<Box<AutoTopUp>> = "auto_top_up";
     grants: Grants = "next_grant_at";
     personal: Option<PersonalHash> = "personal" [changes];

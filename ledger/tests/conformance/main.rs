@@ -17,6 +17,7 @@ mod common;
 mod costs;
 mod credits;
 mod customers;
+mod defaults;
 mod edits;
 mod events;
 mod grant_times;
@@ -72,6 +73,10 @@ use customers::{
     external_ids_are_any_text_that_can_be_typed_again, money_moves_between_customers,
     owners_make_keys, payments_keep_whom_they_are_addressed_to, several_keys_spend_one_purse,
     what_nobody_paid_is_told_from_what_was_paid,
+};
+use defaults::{
+    a_default_binds_who_has_set_nothing, a_setting_of_its_own_wins,
+    defaults_that_make_no_sense_are_refused, nobody_gets_past_the_last_dollar_of_a_default,
 };
 use edits::{
     an_edit_gives_no_external_id_that_another_has, edits_of_a_key_say_what_they_change,
@@ -223,6 +228,10 @@ stories!(
     caps_bound_holds_extensions_and_charges,
     caps_that_make_no_sense_are_refused,
     nobody_gets_past_the_last_dollar_of_a_cap,
+    a_default_binds_who_has_set_nothing,
+    a_setting_of_its_own_wins,
+    defaults_that_make_no_sense_are_refused,
+    nobody_gets_past_the_last_dollar_of_a_default,
     a_payment_that_cannot_be_booked_is_kept,
     a_payment_of_another_sum_is_kept,
     what_goes_back_is_a_part_of_the_payment,

@@ -70,6 +70,7 @@ pub(super) async fn everything(ledger: &dyn Ledger, told: usize) -> String {
         let holds = ledger.open_holds(of, 1_000).await.unwrap();
         seen.push(format!("{customer:?} {acts:?} {holds:?}"));
     }
+    seen.push(format!("{:?}", ledger.house_acts().await.unwrap()));
     let subscriptions = ledger.all::<Subscription>().await.unwrap();
     seen.push(format!("{subscriptions:?}"));
     let whole = |limit| GrantQuery {

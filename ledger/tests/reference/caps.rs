@@ -22,6 +22,8 @@ pub(super) struct Capped {
     cap: Cap,
     /// The limits that seller and owner set.
     limits: [Option<Amount>; 2],
+    /// The number of the default that is the seller's limit.
+    default_act: Option<i64>,
     windows: BTreeMap<UtcDay, (i128, i128)>,
     /// How many per cent of the limit were told to be charged in a window.
     told: BTreeMap<UtcDay, u8>,
@@ -63,6 +65,12 @@ impl Capped {
         true
     }
 
+    /// What is left of it without the seller's limit; false if that is nothing.
+    fn without_seller(&mut self) -> bool {
+        self.limits[0] = None;
+        self.stand()
+    }
+
     pub(super) fn room(&self, day: UtcDay) -> i128 {
         let (limit, charged, held) = self.counts(day);
         limit.saturating_sub(charged).saturating_sub(held).max(0)
@@ -89,6 +97,7 @@ impl Capped {
             cap: self.cap.clone(),
             made_by,
             beside,
+            default_act: self.default_act,
             current: newest.next().ok_or_else(none)??,
             previous: newest.next().transpose()?,
         })
@@ -297,21 +306,28 @@ impl State {
                 "the seller set a cap of {limit_of}, which an owner can only lower"
             )));
         }
-        let has_own = found.is_some_and(|limits| limits.get(by).is_some_and(Option::is_some));
-        let own = known
-            .iter()
-            .filter(|capped| capped.limits.get(by).is_some_and(Option::is_some));
+        let sets = |capped: &Capped| {
+            let is_own = by == OWNER || capped.default_act.is_none();
+            is_own && capped.limits.get(by).is_some_and(Option::is_some)
+        };
+        let has_own = known
+            .iter_mut()
+            .find(same)
+            .is_some_and(|capped| sets(capped));
+        let own = known.iter().filter(|capped| sets(capped));
         if !has_own && own.count() >= 8 {
             return Err(limit("a key or customer has at most 8 caps"));
         }
         for capped in known.iter().filter(|capped| capped.cap.model == cap.model) {
-            let other = match (by, capped.limits) {
-                (OWNER, _) => capped.cap.clone(),
-                (_, [Some(seller), _]) => Cap {
-                    limit: seller,
-                    ..capped.cap.clone()
-                },
-                _ => continue,
+            // A default of the house is nobody's choice for this key or customer.
+            let seller = capped.limits[0].filter(|_| capped.default_act.is_none());
+            let owner = capped.limits[1].filter(|_| by == OWNER);
+            let Some(least) = seller.into_iter().chain(owner).min() else {
+                continue;
+            };
+            let other = Cap {
+                limit: least,
+                ..capped.cap.clone()
             };
             let crossed = match other.interval.cmp(&cap.interval) {
                 std::cmp::Ordering::Less => other.limit > cap.limit,
@@ -324,6 +340,12 @@ impl State {
                 )));
             }
         }
+        if by != OWNER {
+            // Who sets one of his own has no defaults any more.
+            known.retain_mut(|capped| {
+                capped.default_act.take().is_none() || capped.without_seller()
+            });
+        }
         if let Some(capped) = known.iter_mut().find(same) {
             if let Some(own) = capped.limits.get_mut(by) {
                 *own = Some(cap.limit);
@@ -331,6 +353,20 @@ impl State {
             capped.stand();
             return self.show_caps(of);
         }
+        let mut limits = [None, None];
+        if let Some(own) = limits.get_mut(by) {
+            *own = Some(cap.limit);
+        }
+        let begun = Capped {
+            limits,
+            ..self.begun(of, cap, today)
+        };
+        self.caps.entry(of).or_default().push(begun);
+        self.show_caps(of)
+    }
+
+    /// A cap that begins today and counts what its window has seen.
+    fn begun(&self, of: Scope, cap: &Cap, today: UtcDay) -> Capped {
         let since = cap.interval.window(today);
         let applies = |slug: &str| cap.model.as_deref().is_none_or(|model| model == slug);
         let counts =
@@ -350,16 +386,55 @@ impl State {
             .filter(|held| counts(held.day) && applies(&held.open.slug))
             .map(|held| picos(held.open.amount))
             .sum();
-        let mut limits = [None, None];
-        if let Some(own) = limits.get_mut(by) {
-            *own = Some(cap.limit);
-        }
-        self.caps.entry(of).or_default().push(Capped {
+        Capped {
             cap: cap.clone(),
-            limits,
+            limits: [Some(cap.limit), None],
+            default_act: None,
             windows: BTreeMap::from([(since, (charged, held))]),
             told: BTreeMap::new(),
+        }
+    }
+
+    /// The caps of the house bind whoever the seller set none for; the numbers tell which is which.
+    pub(super) fn follow_caps(
+        &mut self,
+        of: Scope,
+        house: &[(Cap, i64)],
+        today: UtcDay,
+    ) -> Done<()> {
+        let known = self.caps.entry(of).or_default();
+        let is_set = |capped: &Capped| capped.default_act.is_none() && capped.limits[0].is_some();
+        let house = if known.iter().any(is_set) { &[] } else { house };
+        let is_it = |capped: &Capped, cap: &Cap| {
+            (capped.cap.interval, &capped.cap.model) == (cap.interval, &cap.model)
+        };
+        known.retain_mut(|capped| {
+            let Some(number) = capped.default_act else {
+                return true;
+            };
+            let mut standing = house.iter();
+            if standing.any(|(cap, since)| number == *since && is_it(capped, cap)) {
+                return true;
+            }
+            capped.default_act = None;
+            capped.without_seller()
         });
+        for (cap, number) in house {
+            let known = self.caps.entry(of).or_default();
+            match known.iter_mut().find(|capped| is_it(capped, cap)) {
+                Some(capped) => {
+                    (capped.limits[0], capped.default_act) = (Some(cap.limit), Some(*number));
+                    capped.stand();
+                }
+                None => {
+                    let begun = Capped {
+                        default_act: Some(*number),
+                        ..self.begun(of, cap, today)
+                    };
+                    self.caps.entry(of).or_default().push(begun);
+                }
+            }
+        }
         self.show_caps(of)
     }
 
@@ -382,7 +457,14 @@ impl State {
                 "there is no cap of interval {interval}{of}"
             )));
         };
+        if let (0, Some(_), [_, None]) = (by, capped.default_act, capped.limits) {
+            return Err(not_applicable(&format!(
+                "the cap of {} is a default of catalog.toml; set another cap in its place",
+                capped.cap
+            )));
+        }
         capped.limits = match (by, capped.limits) {
+            (0, [seller, Some(_)]) if capped.default_act.is_some() => [seller, None],
             (OWNER, [_, None]) => {
                 return Err(not_applicable(&format!(
                     "the seller set the cap of {}; an owner can lower it, and only the seller can remove it",
@@ -394,7 +476,7 @@ impl State {
             (_, [None, _]) => [None, None],
         };
         known.retain_mut(|capped| !is_it(capped) || capped.stand());
-        self.show_caps(of)
+        self.fit_house(of)
     }
 
     /// Who sets and clears caps: seller or owner, by the place of their limits.

@@ -30,6 +30,7 @@ pub(super) fn blank_customer(id: CustomerId, settings: CustomerSettings, act: &A
         account: Account::default(),
         claim: crate::Amount::ZERO,
         caps: Caps::default(),
+        defaults: crate::ByDefault::default(),
         auto_top_up: None,
         grants: crate::Grants::default(),
         personal: None,
@@ -63,7 +64,9 @@ impl State {
             self.personal.insert(new.id, data.clone());
         }
         customer.token = self.asked_by.token();
-        self.customers.insert(new.id, customer.clone());
+        self.customers.insert(new.id, customer);
+        self.fit_house(new.id.into())?;
+        let customer = self.customer(new.id)?.clone();
         self.tell_of_customer(&customer, &new.act);
         self.write(new.id, audit::create_customer(new));
         Ok(customer)

@@ -130,7 +130,10 @@ impl State {
     /// Tells of a balance that fell below its threshold, was used up, or is a tenth above the threshold again.
     fn tell_of_level(&mut self, customer: CustomerId, cause: OperationId) -> Done<()> {
         let found = self.customer(customer)?;
-        let (account, set) = (found.account, found.settings.low_balance);
+        let (account, set) = (
+            found.account,
+            found.settings.low_balance.or(found.defaults.low_balance),
+        );
         let CustomerWatch {
             last_top_up, told, ..
         } = self.watched.get(&customer).copied().unwrap_or_default();

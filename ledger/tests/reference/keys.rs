@@ -87,7 +87,7 @@ impl State {
         not_closed(&customer)?;
         self.check_maker(&within)?;
         if let Some(purse) = &new.purse {
-            self.check_purse(&within, purse)?;
+            self.check_purse(new.id, &within, purse)?;
         }
         let taken = self.customers.contains_key(&customer.id);
         let counts_in = within.made_by.filter(|_| !within.is_owner);
@@ -103,6 +103,7 @@ impl State {
             secret: new.secret,
             old_secret: None,
             caps: Caps::default(),
+            defaults: crate::ByDefault::default(),
             used_at: None,
             created_at: if counts_in.is_some() {
                 clock::now()
@@ -143,9 +144,11 @@ impl State {
                 ..customer.clone()
             };
             self.customers.insert(customer.id, made);
+            self.fit_house(customer.id.into())?;
             self.tell_of_customer(&customer, &new.act);
         }
         self.keys.insert(new.id, blank_key);
+        self.fit_house(new.id.into())?;
         if let Some(purse) = &new.purse {
             self.set_cap(new.id.into(), purse, UtcDay::of(clock::now()))?;
         }

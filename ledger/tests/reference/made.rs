@@ -31,12 +31,15 @@ impl State {
     }
 
     /// What a new key may spend is at most what the key that makes it may spend now.
-    pub(super) fn check_purse(&self, within: &Membership, purse: &Cap) -> Done<()> {
+    pub(super) fn check_purse(&self, id: KeyId, within: &Membership, purse: &Cap) -> Done<()> {
         let Some(maker) = within.made_by else {
             let text = "only a key that an owner key makes begins with a limit";
             return Err(not_applicable(text));
         };
-        Self::check_limit(purse)?;
+        let mut after = self.clone();
+        after.caps.remove(&id.into());
+        after.fit_house(id.into())?;
+        after.set_cap(id.into(), purse, UtcDay::of(clock::now()))?;
         let room = self.spendable(maker)?;
         if picos(purse.limit) > picos(room) {
             return Err(Refusal::AboveRoom {

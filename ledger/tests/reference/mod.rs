@@ -7,6 +7,7 @@
 mod caps;
 mod claims;
 mod customers;
+mod defaults;
 mod deliveries;
 mod events;
 mod grants;
@@ -87,6 +88,7 @@ struct State {
     /// By their folded references.
     payments: BTreeMap<String, Payment>,
     caps: BTreeMap<Scope, Vec<caps::Capped>>,
+    house: defaults::House,
     /// All that were ever given.
     grants: BTreeMap<GrantId, GrantRecord>,
     /// All that were ever made.

@@ -124,6 +124,10 @@ impl State {
                 }
                 Outcome::Done
             }
+            Operation::SetDefaults(new) => {
+                self.set_defaults(new)?;
+                Outcome::Done
+            }
             Operation::Deliver(steps) => {
                 steps.0.iter().for_each(|step| self.deliver(step));
                 Outcome::Done

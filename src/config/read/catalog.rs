@@ -14,6 +14,7 @@ use super::below_cost::Targets;
 use super::calls::{
     call_of, check_capabilities, note_free_output, read_call_limits, read_price_of,
 };
+use super::defaults::read_defaults;
 use super::list_price;
 use super::names::{NameKind, TakenNames, called, distinct, read_path, read_slug, read_tables};
 use super::plan::read_plans;
@@ -65,6 +66,7 @@ pub(crate) fn read_catalog(
     let rest = Catalog {
         retired,
         plans,
+        defaults: read_defaults(&fields, report, &taken),
         shop: Arc::new(read_shop(&fields, report)),
         ..Catalog::default()
     };

@@ -8,6 +8,7 @@ mod bounds;
 mod calls;
 pub(crate) mod catalog;
 pub(crate) mod classes;
+mod defaults;
 mod keys;
 pub(crate) mod list_price;
 mod markup;

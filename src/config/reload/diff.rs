@@ -48,6 +48,8 @@ pub enum DiffSubject {
     /// A price list, or with a stroke and a slug one of its prices.
     #[serde(rename = "price_list")]
     PriceList,
+    /// What keys, or customers, have that set nothing of their own.
+    Defaults,
     /// A provider.
     Provider,
     /// The seller.
@@ -94,11 +96,12 @@ impl DiffRow {
 
 impl DiffSubject {
     /// All, in the order of the rows.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Model,
         Self::Retired,
         Self::Plan,
         Self::PriceList,
+        Self::Defaults,
         Self::Provider,
         Self::Shop,
     ];
@@ -111,13 +114,14 @@ impl DiffSubject {
             Self::Retired => "retired slug",
             Self::Plan => "plan",
             Self::PriceList => "price list",
+            Self::Defaults => "default",
             Self::Provider => "provider",
             Self::Shop => "shop",
         }
     }
 }
 
-/// The differences from one snapshot to another: models, then retired slugs, plans, price lists and providers, then the shop.
+/// The differences from one snapshot to another: models, then retired slugs, plans, price lists, defaults and providers, then the shop.
 pub fn diff(old: &Summary, new: &Summary) -> Vec<DiffRow> {
     let mut rows = Vec::new();
     compare(
@@ -156,6 +160,13 @@ pub fn diff(old: &Summary, new: &Summary) -> Vec<DiffRow> {
         &lists[0],
         &lists[1],
         |(name, field, value)| (name, vec![(*field, value.clone())]),
+    );
+    compare(
+        &mut rows,
+        DiffSubject::Defaults,
+        &old.defaults,
+        &new.defaults,
+        |(name, value)| (name, vec![("value", value.clone())]),
     );
     compare(
         &mut rows,

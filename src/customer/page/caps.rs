@@ -37,6 +37,7 @@ pub(super) fn list(
 /// Who set a cap, and what the other one set.
 fn whose(counted: &CountedCap) -> Markup {
     html! { @match (counted.made_by, counted.beside) {
+        (CapMaker::Seller, None) if counted.is_default() => "The seller's default.",
         (CapMaker::Seller, None) => "Set by the seller.",
         (CapMaker::Seller, Some(owner)) => { "Set by the seller; " (display::money(owner)) " USD are set here." }
         (CapMaker::Owner, None) => "Set here.",

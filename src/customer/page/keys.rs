@@ -74,13 +74,21 @@ pub(in crate::customer) fn list(page: OwnerPage<'_>, keys: &[(Key, Amount)]) -> 
             @if page.may_act { form.inline method="post" action="/dashboard/low-balance" {
                 (once(page))
                 div { label for="low-limit" { "Low below (USD)" }
-                    input #low-limit name="limit" inputmode="decimal" autocomplete="off" placeholder="a tenth of the last top-up"
+                    input #low-limit name="limit" inputmode="decimal" autocomplete="off" placeholder=(usual_low(page))
                         value=[page.own.customer.settings.low_balance]; }
                 button { "Save" }
             } }
             p.hint { "Below it, this page and whoever the seller tells say that the balance is low." }
         }
         (auto_top_up(page))
+    }
+}
+
+/// The balance below which it is low unless something is set.
+fn usual_low(page: OwnerPage<'_>) -> String {
+    match page.own.customer.defaults.low_balance {
+        Some(usd) => format!("{usd} (default)"),
+        None => "a tenth of the last top-up".to_owned(),
     }
 }
 

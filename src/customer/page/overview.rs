@@ -232,7 +232,8 @@ fn by_model(spending: &Spending) -> Markup {
 #[cfg(test)]
 mod tests {
     use farebox_ledger::{
-        Caps, Customer, CustomerId, CustomerSettings, KeyId, KeyRecord, KeySettings, SecretHash,
+        ByDefault, Caps, Customer, CustomerId, CustomerSettings, KeyId, KeyRecord, KeySettings,
+        SecretHash,
     };
 
     use super::*;
@@ -266,6 +267,7 @@ mod tests {
             account,
             claim: Amount::ZERO,
             caps: Caps::default(),
+            defaults: ByDefault::default(),
             grants: farebox_ledger::Grants::default(),
             auto_top_up: None,
             personal: None,
@@ -286,6 +288,7 @@ mod tests {
             secret: SecretHash::of("secret"),
             old_secret: None,
             caps: Caps::default(),
+            defaults: ByDefault::default(),
             used_at: None,
             created_at: now,
             created_by: "tests".to_owned(),

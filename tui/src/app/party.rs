@@ -136,7 +136,7 @@ fn money_word(customer: &Customer) -> &'static str {
         "in use"
     } else if !available.is_positive() {
         "EMPTY"
-    } else if available < customer.settings.low_balance.unwrap_or(LOW) {
+    } else if available < customer.warned_below().unwrap_or(LOW) {
         "low"
     } else {
         "ok"

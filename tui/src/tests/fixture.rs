@@ -71,6 +71,7 @@ pub(super) fn key(number: u64, label: &str, credit: &str, spent: &str, held: &st
             secret: SecretHash([0; 32]),
             old_secret: None,
             caps: Caps::default(),
+            defaults: Default::default(),
             used_at: None,
             created_at,
             created_by: "alice".to_owned(),
@@ -90,6 +91,7 @@ pub(super) fn key(number: u64, label: &str, credit: &str, spent: &str, held: &st
             },
             claim: Amount::ZERO,
             caps: Caps::default(),
+            defaults: Default::default(),
             grants: Grants::default(),
             auto_top_up: None,
             personal: None,
@@ -158,11 +160,7 @@ pub(super) fn customers() -> Vec<Customer> {
 pub(super) fn grants() -> Vec<GrantRecord> {
     let grant = |number: u64, name: &str, status, days: i64| {
         let (begins, id) = (ago(86_400_000), GrantId::from_random(number));
-        let left = if status == GrantStatus::Voided {
-            "0"
-        } else {
-            "3"
-        };
+        let left = ["3", "0"][usize::from(status == GrantStatus::Voided)];
         GrantRecord {
             grant: Grant {
                 id,

@@ -136,7 +136,7 @@ fn of_key(app: &ConsoleApp, key: &Key) -> String {
         "" => String::new(),
         customer => format!("of {customer} (C) · "),
     };
-    format!("{of}{last} · {models} · {} · {made}", limits(&key.settings))
+    format!("{of}{last} · {models} · {} · {made}", limits(key))
 }
 
 fn of_customer(app: &ConsoleApp, detail: &PartyDetail, party: &Party) -> String {
@@ -144,7 +144,7 @@ fn of_customer(app: &ConsoleApp, detail: &PartyDetail, party: &Party) -> String 
     let external_id = customer.settings.external_id.as_ref();
     let external_id = external_id.map_or_else(String::new, |id| format!("{id} · "));
     let keys = format::many(detail.keys.len(), "key");
-    let limits = customer_limits(&customer.settings);
+    let limits = customer_limits(customer);
     let made = format!(
         "made {} by {}",
         format::date(customer.created_at),
@@ -187,22 +187,39 @@ fn troubles(detail: &PartyDetail, party: &Party) -> Vec<String> {
 }
 
 /// Rate and concurrency of a key in words.
-fn limits(settings: &KeySettings) -> String {
-    let rate = settings.rate.unwrap_or(KeySettings::RATE);
-    let most = settings.concurrency.unwrap_or(KeySettings::CONCURRENCY);
-    format!("{rate} req/s, {most} at once")
+fn limits(key: &Key) -> String {
+    let settings = &key.settings;
+    let rate = key.rate().unwrap_or(KeySettings::RATE);
+    let most = key.concurrency().unwrap_or(KeySettings::CONCURRENCY);
+    let (by_rate, by_most) = (
+        default_mark(settings.rate, key.defaults.rate),
+        default_mark(settings.concurrency, key.defaults.concurrency),
+    );
+    format!("{rate} req/s{by_rate}, {most} at once{by_most}")
+}
+
+/// Marks what nobody set for this key or customer, and the catalog for all.
+const fn default_mark(own: Option<u32>, default: Option<u32>) -> &'static str {
+    match (own, default) {
+        (None, Some(_)) => " (default)",
+        _ => "",
+    }
 }
 
 /// Rate and concurrency of all keys of a customer in words.
-fn customer_limits(settings: &CustomerSettings) -> String {
-    let rate = settings.rate.map_or_else(
+fn customer_limits(customer: &Customer) -> String {
+    let (settings, default) = (&customer.settings, customer.defaults);
+    let rate = customer.rate().map_or_else(
         || "any number of requests/s".to_owned(),
         |rate| format!("{rate} req/s"),
     );
-    let most = settings
-        .concurrency
-        .unwrap_or(CustomerSettings::CONCURRENCY);
-    format!("{rate}, {most} at once")
+    let most = settings.concurrency.or(default.concurrency);
+    let most = most.unwrap_or(CustomerSettings::CONCURRENCY);
+    let (by_rate, by_most) = (
+        default_mark(settings.rate, default.rate),
+        default_mark(settings.concurrency, default.concurrency),
+    );
+    format!("{rate}{by_rate}, {most} at once{by_most}")
 }
 
 /// The caps with least room as bars, from line `y` on; returns how many lines they took.
@@ -236,6 +253,7 @@ fn caps(app: &ConsoleApp, party: &Party, pen: &mut Pen<'_>, area: Rect, y: u16) 
             false => String::new(),
         };
         let by = match counted.made_by {
+            CapMaker::Seller if counted.is_default() => " (default)",
             CapMaker::Seller => "",
             CapMaker::Owner => ", set by an owner",
         };

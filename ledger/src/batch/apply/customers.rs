@@ -180,7 +180,10 @@ impl LedgerOperation for CustomerChange {
 
     fn needs(&self) -> Needs<'_> {
         let of = Scope::Customer(self.customer);
-        let is_cap = matches!(self.change, CustomerAct::SetCap(_));
+        let is_cap = matches!(
+            self.change,
+            CustomerAct::SetCap(_) | CustomerAct::ClearCap { .. }
+        );
         let is_described = matches!(self.change, CustomerAct::Describe(_));
         let external = self.change.new_external_id().cloned();
         let needs = Needs {

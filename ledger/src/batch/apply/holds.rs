@@ -154,9 +154,9 @@ fn end(rows: &mut Rows, finish: Finish) -> Result<EndedHold, Refusal> {
     let owing = stored.customer.claim.is_positive();
     let owing = owing.then(|| (hold.slug.clone(), parts.clone()));
     // Mostly nothing is: known from the rows that are read anyway.
-    let low_balance = stored.customer.settings.low_balance;
+    let low = stored.customer.warned_below();
     let balance = ending.account.balance();
-    let (told, _) = stored.watch.judge(low_balance, balance);
+    let (told, _) = stored.watch.judge(low, balance);
     let auto = stored.customer.auto_top_up.as_ref();
     let is_news = told != stored.watch.told
         || auto.is_some_and(|auto| auto.wanted(balance, rows.now()).is_some());

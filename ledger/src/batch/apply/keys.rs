@@ -160,7 +160,7 @@ fn check_maker(rows: &Rows, new: &NewKey) -> Result<(), Refusal> {
 
 /// The caps that a key begins with.
 fn first_caps(rows: &Rows, new: &NewKey) -> Result<Caps, Refusal> {
-    let mut caps = Caps::default();
+    let mut caps = rows.first_caps(new.id.into());
     let Some(cap) = &new.purse else {
         return Ok(caps);
     };
@@ -177,9 +177,7 @@ fn first_caps(rows: &Rows, new: &NewKey) -> Result<Caps, Refusal> {
 
 /// What a key may spend now on a model that has no cap of its own.
 fn room_of(rows: &Rows, key: KeyId) -> Result<Amount, Refusal> {
-    let mut purse = rows.purse(key)?;
-    let parts = purse.begin("", rows.now());
-    Ok(purse.room("", rows.today(), &parts))
+    Ok(rows.whole_key(key)?.room("", rows.now()))
 }
 
 fn change(rows: &mut Rows, change: &KeyChange) -> Result<Key, Refusal> {
@@ -325,16 +323,14 @@ impl LedgerOperation for KeyChange {
     }
 
     fn needs(&self) -> Needs<'_> {
-        // A limit that is new counts what runs.
+        // A limit that is new counts what runs, and a default that takes the place of a cap that goes.
         let counts = match self.change {
-            Change::SetCap(_) | Change::SetPurse(_) | Change::Edit(_) | Change::Reissue { .. } => {
-                true
-            }
-            Change::Block
-            | Change::Unblock
-            | Change::Revoke
-            | Change::Rotate { .. }
-            | Change::ClearCap { .. } => false,
+            Change::SetCap(_)
+            | Change::SetPurse(_)
+            | Change::ClearCap { .. }
+            | Change::Edit(_)
+            | Change::Reissue { .. } => true,
+            Change::Block | Change::Unblock | Change::Revoke | Change::Rotate { .. } => false,
         };
         Needs {
             spending: counts.then_some(self.key.into()),

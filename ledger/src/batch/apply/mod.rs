@@ -8,6 +8,7 @@ mod access;
 mod acting;
 mod claims;
 mod customers;
+mod defaults;
 mod delegation;
 mod grant_books;
 mod grants;

@@ -26,7 +26,7 @@ fn tell_balance(rows: &mut Rows, customer: CustomerId, cause: OperationId) {
     else {
         return;
     };
-    let (set, balance) = (of.settings.low_balance, of.account.balance());
+    let (set, balance) = (of.warned_below(), of.account.balance());
     let (told, news) = watch.judge(set, balance);
     if told == watch.told {
         return;

@@ -3,6 +3,8 @@
 use super::{CustomerRow, KeyRow, Positions, Rows};
 use crate::book::head::StoredCustomer;
 use crate::rule::auto_top_up::AutoTopUp;
+use crate::rule::cap::PastSpending;
+use crate::rule::defaults::StandingDefaults;
 use crate::rule::key::KeyRecord;
 use crate::rule::limit::{Traffic, TrafficLimits};
 use crate::rule::payment::PaymentAddressee;
@@ -12,8 +14,8 @@ use crate::table::description::DescribedRow as _;
 use crate::table::owners::ExternalIdRow;
 use crate::value::reference;
 use crate::{
-    Account, Amount, Customer, CustomerId, Event, EventKind, GrantRecord, Grants, KeyId,
-    OperationId, PersonalData, PlanWindow, Plans, Timestamp,
+    Account, Amount, ByDefault, Caps, Customer, CustomerId, Event, EventKind, GrantRecord, Grants,
+    KeyId, OperationId, PersonalData, PlanWindow, Plans, Scope, Timestamp,
 };
 
 impl Rows {
@@ -40,12 +42,41 @@ impl Rows {
     }
 
     /// Whether several gateways count together.
-    const fn is_shared(&self) -> bool {
+    pub(super) const fn is_shared(&self) -> bool {
         matches!(self.positions, Positions::Shared(_))
     }
 
+    /// The default caps of a key or customer that is to be made.
+    pub(crate) fn first_caps(&self, of: Scope) -> Caps {
+        self.fitted(of, &Caps::default()).1
+    }
+
+    /// What one has by default that is new or was changed. Whoever removes the last cap of its own has the defaults again, from today on.
+    fn fitted(&self, of: Scope, caps: &Caps) -> (ByDefault, Caps) {
+        let (by_default, house) = StandingDefaults::of(self.defaults.as_deref(), of);
+        let mut caps = caps.clone();
+        if caps.behind(house).is_some() {
+            let (hours, holds) = (self.spent_hours(of), self.holds_of(of));
+            let spending = PastSpending {
+                hours: &hours,
+                holds: &holds,
+            };
+            caps.follow(house, Some(self.today()), spending);
+        }
+        (by_default, caps)
+    }
+
+    fn fit_key(&self, key: &mut KeyRecord) {
+        (key.defaults, key.caps) = self.fitted(key.id.into(), &key.caps);
+    }
+
+    fn fit_customer(&self, customer: &mut Customer) {
+        (customer.defaults, customer.caps) = self.fitted(customer.id.into(), &customer.caps);
+    }
+
     /// Stores a new customer, without money or history.
-    pub(crate) fn insert_customer(&mut self, stored: StoredCustomer) {
+    pub(crate) fn insert_customer(&mut self, mut stored: StoredCustomer) {
+        self.fit_customer(&mut stored.customer);
         let id = stored.customer.id;
         let traffic = self.is_shared().then(Traffic::default);
         if let Some(external) = ExternalIdRow::of(&stored.customer) {
@@ -56,7 +87,8 @@ impl Rows {
     }
 
     /// Stores a new key.
-    pub(crate) fn insert_key(&mut self, key: KeyRecord) {
+    pub(crate) fn insert_key(&mut self, mut key: KeyRecord) {
+        self.fit_key(&mut key);
         let id = key.id;
         let limited = TrafficLimits::of_key(&key).is_some();
         let traffic = (self.is_shared() && limited).then(Traffic::default);
@@ -66,7 +98,8 @@ impl Rows {
     }
 
     /// Stores a customer's settings, state and caps.
-    pub(crate) fn update_customer(&mut self, customer: Customer) {
+    pub(crate) fn update_customer(&mut self, mut customer: Customer) {
+        self.fit_customer(&mut customer);
         let known = self.customers.get(&customer.id);
         let before = known.and_then(|known| ExternalIdRow::of(&known.stored.customer));
         let external = ExternalIdRow::of(&customer);
@@ -86,7 +119,8 @@ impl Rows {
     }
 
     /// Stores a key's settings, state, secrets and caps. A limit that is new counts the holds that are open.
-    pub(crate) fn update_key(&mut self, key: KeyRecord) {
+    pub(crate) fn update_key(&mut self, mut key: KeyRecord) {
+        self.fit_key(&mut key);
         let limited = self.is_shared() && TrafficLimits::of_key(&key).is_some();
         let open = self.holds.values().filter_map(|row| row.now.as_ref());
         let own = open.filter(|hold| hold.open.key == key.id);

@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::mem::discriminant;
+use std::sync::Arc;
 
 use futures_util::future::join;
 use tokio_postgres::types::ToSql;
@@ -21,10 +22,11 @@ use super::standby::{BEGIN_FLUSHED, BEGIN_RECEIVED};
 use super::table_rows::array;
 use super::trouble::TransactionTrouble;
 use super::writes::{SqlValue, values};
-use super::{migrations, reads};
+use super::{defaults, migrations, reads};
 use crate::batch::rows::{
     CachedRow as Kept, CustomerRow, KeyRow, Positions, RECOVERED_AT_ONCE, Rows,
 };
+use crate::rule::defaults::StandingDefaults;
 use crate::rule::link::SignInLink;
 use crate::rule::made::MadeKeys;
 use crate::store::copy::MOVED_AWAY;
@@ -44,8 +46,7 @@ const SCHEMA: &str = "SELECT version FROM identity WHERE id = 1 AND $1::bigint =
 // Renewals change no key of the row and go on beside this lock; whoever declares the node dead takes `FOR UPDATE`, and so waits until
 // what this transaction does has ended.
 const FENCE: &str = "SELECT 1 FROM nodes WHERE epoch = $1 AND ended IS NULL FOR KEY SHARE";
-const POSITIONS: &str =
-    "SELECT nextval('positions'), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+const POSITIONS: &str = "SELECT nextval('positions'), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, (SELECT state FROM defaults)";
 
 /// The holds of dead nodes that this batch may end; their customers are locked with the rest.
 pub(super) async fn add_dead(
@@ -121,6 +122,9 @@ pub(super) async fn fetch(
         epoch,
         positions: Positions::Shared(placed.number()?.saturating_sub(1)),
         now: clock::of_database(placed.number()?),
+        defaults: placed
+            .read::<Option<Box<StandingDefaults>>>()?
+            .map(Arc::from),
         ..Rows::default()
     };
     let granted = owners(&mut rows, &customers, &keys)?;
@@ -128,6 +132,7 @@ pub(super) async fn fetch(
     makers(link, &mut rows, wanted).await?;
     made(link, &mut rows, &wanted.made).await?;
     fill(&mut rows, &read, locked)?;
+    defaults::fit(link, &mut rows).await?;
     Ok(rows)
 }
 

@@ -8,16 +8,16 @@ use std::sync::Arc;
 
 use tokio_postgres::types::ToSql;
 
+use super::defaults::fitted;
 use super::link::Link;
 use super::readers::Readers;
-use super::rows::{self, Columns, SELECT_CUSTOMER};
+use super::rows::{self, Columns};
 use super::table_rows::one;
 use super::trouble::TransactionTrouble;
 use crate::book::margin::{self, MarginRow, RollupNames};
 use crate::store::grant_rows::{DUE, GRANTS_PAGE, page_values};
 use crate::store::rows::{RowColumns as _, rows_at_most};
-use crate::store::select::SELECT_KEY;
-use crate::store::select::select;
+use crate::store::select::{SELECT_KEY, SELECT_SHOWN, select};
 use crate::table::columns::customer_status_code;
 use crate::table::owners::SEARCHED;
 use crate::value::clock;
@@ -78,8 +78,9 @@ pub(super) async fn list_keys(
         &from.0, &from.1, &limit, &label, &status, &now, &below, &customer,
     ];
     let rows = link.query(&sql, &values).await?;
-    let key = |row| Ok(rows::whole_key(row)?.reckoned_at(clock::now));
-    rows.iter().map(key).collect()
+    let keys: Vec<Key> = fitted(link, &rows).await?;
+    let keys = keys.into_iter();
+    Ok(keys.map(|key| key.reckoned_at(clock::now)).collect())
 }
 
 /// The keys of an owner key: few are neither revoked nor long expired, and these have an index.
@@ -99,8 +100,9 @@ async fn made(
     );
     let values: [&(dyn ToSql + Sync); 6] = [&by, &forgotten, &most, &from.0, &from.1, &limit];
     let rows = link.query(&sql, &values).await?;
-    let key = |row| Ok(rows::whole_key(row)?.reckoned_at(clock::now));
-    rows.iter().map(key).collect()
+    let keys: Vec<Key> = fitted(link, &rows).await?;
+    let keys = keys.into_iter();
+    Ok(keys.map(|key| key.reckoned_at(clock::now)).collect())
 }
 
 pub(super) async fn list_customers(
@@ -134,20 +136,15 @@ pub(super) async fn list_customers(
         .map(|column| format!("position($4 IN lower(a.{column} COLLATE \"C\")) > 0"))
         .join(" OR ");
     let sql = format!(
-        "{SELECT_CUSTOMER} WHERE ({value}, a.id) {further} ($1, $2) AND ($4::text IS NULL OR {contains}) \
+        "{SELECT_SHOWN} WHERE ({value}, a.id) {further} ($1, $2) AND ($4::text IS NULL OR {contains}) \
          AND ($5::bigint IS NULL OR a.status = $5) AND ($6::bigint IS NULL OR a.credit - a.spent < $6) \
          ORDER BY {value} {order}, a.id {order} LIMIT $3"
     );
     let values: [&(dyn ToSql + Sync); 6] = [&from.0, &from.1, &limit, &text, &status, &below];
     let rows = link.query(&sql, &values).await?;
-    rows.iter()
-        .map(|row| {
-            Ok(rows::stored_customer(row)?
-                .0
-                .customer
-                .reckoned_at(clock::now))
-        })
-        .collect()
+    let customers: Vec<Customer> = fitted(link, &rows).await?;
+    let customers = customers.into_iter();
+    Ok(customers.map(|of| of.reckoned_at(clock::now)).collect())
 }
 
 pub(super) async fn grants(
@@ -196,7 +193,7 @@ pub(super) async fn read_keys(link: &Link, ids: &[KeyId]) -> Result<Vec<Key>, Tr
     let numbers: Vec<i64> = ids.iter().map(|id| id.to_i64()).collect();
     let sql = format!("{SELECT_KEY} WHERE k.id = ANY ($1::bigint[])");
     let rows = link.query(&sql, &[&numbers]).await?;
-    Ok(rows.iter().map(rows::whole_key).collect::<Result<_, _>>()?)
+    fitted(link, &rows).await
 }
 
 pub(super) async fn spent_since(

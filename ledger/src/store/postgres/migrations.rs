@@ -18,9 +18,9 @@ use crate::{Cause, Fault, LedgerError, OpenMode, OperationId, TroubleKind};
 const BASE: i32 = 14;
 const BASE_SQL: &str = include_str!("schema/14.sql");
 /// The schema version of this program: `BASE`, and one for each step.
-pub(super) const VERSION: i32 = 26;
+pub(super) const VERSION: i32 = 27;
 /// What leads on from the base, `schema/15.sql` first.
-pub(super) const STEPS: [&str; 12] = [
+pub(super) const STEPS: [&str; 13] = [
     include_str!("schema/15.sql"),
     include_str!("schema/16.sql"),
     include_str!("schema/17.sql"),
@@ -33,6 +33,7 @@ pub(super) const STEPS: [&str; 12] = [
     include_str!("schema/24.sql"),
     include_str!("schema/25.sql"),
     include_str!("schema/26.sql"),
+    include_str!("schema/27.sql"),
 ];
 /// A lock number that only this program uses.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7378697629483820646)";

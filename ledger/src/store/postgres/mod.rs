@@ -13,6 +13,7 @@ mod closing;
 mod confirmations;
 mod connector;
 mod copy;
+mod defaults;
 mod deliveries;
 mod events;
 mod facts;
@@ -118,8 +119,7 @@ impl PostgresLedger {
     /// Connects to a database with a ledger.
     ///
     /// # Errors
-    /// [`LedgerError::Misplaced`] when there is none; [`LedgerError::Unusable`] when the database cannot be reached, is a standby or
-    /// has none, is not a ledger or is newer than this program. Nothing was created or changed then.
+    /// [`LedgerError::Misplaced`] when there is none; [`LedgerError::Unusable`] when the database cannot be reached or used.
     pub async fn open(database: &Database, opening: &Opening) -> Result<Self, LedgerError> {
         let mode = opening.mode;
         let place = database.to_string();

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use tokio_postgres::Row;
 
+use super::defaults::fitted;
 use super::link::Link;
 use super::readers::Readers;
-use super::rows::{
-    self, Columns, SELECT_ACT, SELECT_CUSTOMER, SELECT_ENTRY, SELECT_ENTRY_FROM, SELECT_HOLD,
-};
+use super::rows::{self, Columns, SELECT_ACT, SELECT_ENTRY, SELECT_ENTRY_FROM, SELECT_HOLD};
 use super::table_rows::one;
 use super::trouble::TransactionTrouble;
 use crate::book::money_acts::OF_MONEY;
 use crate::store::grant_rows::without_periods;
 use crate::store::hour_rows::usage_row;
 use crate::store::rows::{self as decode, RowColumns as _, rollup_columns, rows_at_most};
+use crate::store::select::SELECT_SHOWN;
 use crate::value::clock;
 use crate::value::reference;
 use crate::value::tries::UNMETERED;
@@ -100,13 +100,11 @@ pub(super) async fn customer(link: &Link, by: CustomerBy<'_>) -> ReadResult<Opti
     if value.has_nul() {
         return Ok(None);
     }
-    let sql = format!("{SELECT_CUSTOMER} WHERE a.{column} = $1");
+    let sql = format!("{SELECT_SHOWN} WHERE a.{column} = $1");
     let value = one(value);
     let rows = link.query(&sql, &[&*value]).await?;
-    first(&rows, |row| {
-        let customer = rows::stored_customer(row)?.0.customer;
-        Ok(customer.reckoned_at(clock::now))
-    })
+    let found: Option<Customer> = fitted(link, &rows).await?.pop();
+    Ok(found.map(|customer| customer.reckoned_at(clock::now)))
 }
 
 pub(super) async fn addressees(link: &Link, id: CustomerId) -> ReadResult<Addressees> {

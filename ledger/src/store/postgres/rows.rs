@@ -16,7 +16,7 @@ use crate::store::rows::{
 use crate::store::select::{SelectText, columns_of};
 use crate::table::columns::Stored;
 use crate::table::grants::NEXT_GRANT;
-use crate::{Cause, Key, LedgerError, Timestamp};
+use crate::{Cause, LedgerError, Timestamp};
 
 impl From<Malformed> for TransactionTrouble {
     fn from(malformed: Malformed) -> Self {
@@ -132,10 +132,6 @@ pub(super) const SELECT_ACT: &str = concat!("SELECT ", act_columns!("0::bigint")
 /// What a row is made of.
 pub(super) fn row<T: Stored>(row: &Row) -> Decoded<T> {
     T::read(&mut Columns::of(row))
-}
-
-pub(super) fn whole_key(row: &Row) -> Decoded<Key> {
-    Key::read(&mut Columns::of(row))
 }
 
 macro_rules! decoded {

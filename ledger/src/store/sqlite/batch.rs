@@ -46,6 +46,10 @@ pub(super) struct Batch<'c> {
     /// The data version of the totals and rows; `None` before the first commit and after a rollback.
     version: Option<u32>,
     ledger: Option<[u8; 16]>,
+    /// Nobody else may have set defaults since they were read.
+    pub(super) knows_defaults: bool,
+    /// Other defaults bind from the next transaction on.
+    pub(super) sets_defaults: bool,
     /// Keys cached for readers.
     remembered: Option<Arc<KeyCache>>,
 }
@@ -89,6 +93,8 @@ impl<'c> Batch<'c> {
             schema: VERSION,
             version: None,
             ledger: None,
+            knows_defaults: false,
+            sets_defaults: false,
             remembered,
         }
     }
@@ -116,6 +122,7 @@ impl<'c> Batch<'c> {
             acts: counted.acts,
         };
         (self.tables.sums, self.tables.written) = (counted.sums, counted.written);
+        self.knows_defaults = false;
         self.rows.ledger = match self.ledger {
             Some(ledger) => ledger,
             None => {
@@ -138,7 +145,7 @@ impl<'c> Batch<'c> {
     pub(super) fn roll_back(&mut self) -> Result<()> {
         self.tables.slugs.clear();
         self.tables.targets.clear();
-        self.tables.erased = false;
+        (self.tables.erased, self.sets_defaults) = (false, false);
         self.forget();
         if self.conn.is_autocommit() {
             Ok(())
@@ -183,6 +190,10 @@ impl<'c> Batch<'c> {
         self.tables.write_totals(&self.rows)?;
         self.tables.statements.get(Sql::Commit)?.execute([])?;
         self.version = self.data_version().ok();
+        if std::mem::take(&mut self.sets_defaults) {
+            self.version = None;
+            self.tables.note(CacheChange::Defaults);
+        }
         // Only then was a row certainly written and the commit counted. Otherwise the cached keys are forgotten with this batch.
         if let (Some(remembered), Some(moved)) = (&self.remembered, &mut self.tables.moved)
             && self.tables.changed != Changed::Nothing

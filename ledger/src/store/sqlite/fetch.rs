@@ -3,16 +3,19 @@
 //! Customers, keys and open holds stay in memory from one batch to the next. Everything else is read from the file, which therefore has to
 //! contain what earlier operations of the batch wrote.
 
+use std::collections::hash_map::Entry;
+
 use rusqlite::{Connection, Error, OptionalExtension, Result, params, params_from_iter};
 
 use super::batch::Batch;
 use super::statements::Sql;
-use super::{rows, tables};
+use super::{defaults, rows, tables};
 use crate::batch::needs::Few;
 use crate::batch::operation::Operation;
 use crate::batch::outcome::Outcome;
 use crate::batch::rows::{CachedRow, CustomerRow, KeyRow, RECOVERED_AT_ONCE};
 use crate::book::chain::ChainedEntry;
+use crate::rule::defaults::DefaultsRow;
 use crate::rule::key::KeyRecord;
 use crate::rule::made::MadeKeys;
 use crate::table::columns::ColumnValue;
@@ -52,6 +55,7 @@ impl Batch<'_> {
         operation: &Operation,
     ) -> Result<std::result::Result<Outcome, Refusal>> {
         self.fetch(operation)?;
+        self.sets_defaults |= operation.sets_defaults();
         Ok(operation.apply(&mut self.rows))
     }
 
@@ -62,6 +66,9 @@ impl Batch<'_> {
             && needs.references == Few::default()
             && needs.rows.is_empty()
             && needs.dead.is_none();
+        if !self.knows_defaults {
+            self.fetch_defaults()?;
+        }
         if !is_of_running_holds {
             self.flush()?;
         }
@@ -107,6 +114,22 @@ impl Batch<'_> {
         }
     }
 
+    fn fetch_defaults(&mut self) -> Result<()> {
+        let mut found = tables::read::<DefaultsRow>(self.conn, "", [])?;
+        self.rows.defaults = found.pop().map(|row| row.state.into());
+        self.knows_defaults = true;
+        Ok(())
+    }
+
+    /// Brings a key or customer that was just read in line with the defaults.
+    fn fit(&mut self, of: Scope) -> Result<()> {
+        if let Some(since) = self.rows.fit(of) {
+            let stored = defaults::spending(self.conn, of, since)?;
+            self.rows.follow(of, stored);
+        }
+        Ok(())
+    }
+
     /// What belongs to a row of a described table.
     fn fetch_named(&mut self, name: &RowName) -> Result<()> {
         let before = self.rows.today().number().saturating_sub(DailyBound::DAYS);
@@ -137,7 +160,8 @@ impl Batch<'_> {
         if let Some(maker) = maker {
             self.fetch_key(maker)?;
         }
-        self.fetch_customer(customer)
+        self.fetch_customer(customer)?;
+        self.fit(key.into())
     }
 
     pub(super) fn fetch_customer(&mut self, customer: CustomerId) -> Result<()> {
@@ -148,6 +172,7 @@ impl Batch<'_> {
         if let Some(stored) = read.query_row([customer], rows::row).optional()? {
             let row = CustomerRow::stored(stored, None);
             self.rows.customers.insert(customer, row);
+            self.fit(customer.into())?;
         }
         Ok(())
     }
@@ -322,8 +347,11 @@ impl Batch<'_> {
             .query_map([number], rows::row)?
             .collect::<Result<Vec<KeyRecord>>>()?;
         for key in keys {
-            let known = self.rows.keys.entry(key.id);
-            known.or_insert_with(|| KeyRow::stored(key, None));
+            let id = key.id;
+            if let Entry::Vacant(place) = self.rows.keys.entry(id) {
+                place.insert(KeyRow::stored(key, None));
+                self.fit(id.into())?;
+            }
         }
         Ok(())
     }

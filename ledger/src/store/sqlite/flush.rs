@@ -111,6 +111,7 @@ impl BatchTables<'_> {
         if row.counts_changed {
             let values = params![key.id, key.caps.value()];
             self.statements.get(Sql::SetKeyCaps)?.execute(values)?;
+            self.mark(Changed::Rows);
         }
         if row.settings_changed {
             self.note(CacheChange::Act);
@@ -141,6 +142,7 @@ impl BatchTables<'_> {
         if row.caps_changed {
             let values = params![customer.id, customer.caps.value()];
             self.statements.get(Sql::SetCustomerCaps)?.execute(values)?;
+            self.mark(Changed::Rows);
             self.note(CacheChange::Customer(customer.id));
         }
         if row.auto_top_up_changed {

@@ -48,6 +48,8 @@ pub(super) enum CacheChange {
     Customer(CustomerId),
     /// What a key or a customer may do was changed.
     Act,
+    /// What all of them have by default may have been.
+    Defaults,
 }
 
 /// Equal to an earlier one only if no key and no customer was changed meanwhile.
@@ -151,6 +153,7 @@ impl KeyCache {
                     known.makers.remove(&id);
                 }
                 CacheChange::Customer(id) => drop(known.customers.remove(&id)),
+                CacheChange::Defaults => known.forget(),
                 CacheChange::Act => known.acts = known.acts.wrapping_add(1),
             }
         }

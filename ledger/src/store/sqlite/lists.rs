@@ -8,15 +8,15 @@ use std::collections::HashMap;
 use rusqlite::types::Null;
 use rusqlite::{Connection, OptionalExtension, Result, ToSql, params, params_from_iter};
 
+use super::defaults::fitted;
 use super::reads::hours;
 use super::rows::{self, Columns};
 use super::tables;
-use crate::book::head::StoredCustomer;
 use crate::book::margin::{self, RollupNames, SlugHours, Summing};
 use crate::store::grant_rows::{DUE, GRANTS_PAGE, page_values};
 use crate::store::rows::{RowColumns as _, rows_at_most};
 use crate::store::select::SelectText;
-use crate::store::select::{SELECT_CUSTOMER, SELECT_KEY};
+use crate::store::select::{SELECT_KEY, SELECT_SHOWN};
 use crate::table::owners::SEARCHED;
 use crate::value::clock;
 use crate::{
@@ -116,8 +116,10 @@ fn made(conn: &Connection, query: &KeyQuery, made: MadeQuery) -> Result<Vec<Key>
         from.1,
         rows_at_most(query.limit)
     ];
-    let found = page.query_map(asked, rows::whole_key)?;
-    found.map(|key| Ok(key?.reckoned_at(clock::now))).collect()
+    let found = page.query_map(asked, rows::shown)?;
+    found
+        .map(|shown| Ok(fitted::<Key>(conn, shown?)?.reckoned_at(clock::now)))
+        .collect()
 }
 
 const fn direction(order: KeyOrder) -> (&'static str, &'static str) {
@@ -174,8 +176,9 @@ fn by_creation(
             to.1,
             query.customer
         ];
-        for key in page.query_map(bounds, rows::whole_key)? {
-            found.push(key?.reckoned_at(clock::now));
+        for key in page.query_map(bounds, rows::shown)? {
+            let key: Key = fitted(conn, key?)?;
+            found.push(key.reckoned_at(clock::now));
         }
         let Some(next) = next else { break };
         from = next;
@@ -206,8 +209,10 @@ fn by_value(conn: &Connection, filter: &ListFilter<'_>, value: &str) -> Result<V
             &query.customer,
         ]);
     }
-    let found = page.query_map(asked.as_slice(), rows::whole_key)?;
-    found.map(|key| Ok(key?.reckoned_at(clock::now))).collect()
+    let found = page.query_map(asked.as_slice(), rows::shown::<Key>)?;
+    found
+        .map(|key| Ok(fitted(conn, key?)?.reckoned_at(clock::now)))
+        .collect()
 }
 
 /// One statement: a list of customers is a page for people, and its filters have no index.
@@ -231,7 +236,7 @@ pub(super) fn list_customers(conn: &Connection, query: &CustomerQuery) -> Result
         .map(|column| format!("instr(lower(a.{column}), ?4) > 0"))
         .join(" OR ");
     let mut page = conn.prepare_cached(&format!(
-        "{SELECT_CUSTOMER} WHERE ({value}, a.id) {further} (?1, ?2)
+        "{SELECT_SHOWN} WHERE ({value}, a.id) {further} (?1, ?2)
          AND (?4 IS NULL OR {contains})
          AND (?5 IS NULL OR a.status = ?5) AND (?6 IS NULL OR a.credit - a.spent < ?6)
          ORDER BY {value} {order}, a.id {order} LIMIT ?3"
@@ -245,8 +250,8 @@ pub(super) fn list_customers(conn: &Connection, query: &CustomerQuery) -> Result
         query.status,
         query.balance_below
     ];
-    page.query_map(values, rows::row::<StoredCustomer>)?
-        .map(|stored| Ok(stored?.customer.reckoned_at(clock::now)))
+    page.query_map(values, rows::shown::<Customer>)?
+        .map(|shown| Ok(fitted(conn, shown?)?.reckoned_at(clock::now)))
         .collect()
 }
 
@@ -273,9 +278,12 @@ pub(super) fn find_keys(conn: &Connection, ids: &[KeyId]) -> Result<Vec<Key>> {
     let mut page = conn.prepare_cached(&format!(
         "{SELECT_KEY} WHERE k.id IN (SELECT value FROM json_each(?1))"
     ))?;
-    let keys = page.query_map([json(ids)], rows::whole_key)?;
+    let keys = page.query_map([json(ids)], rows::shown::<Key>)?;
     let found = keys
-        .map(|key| key.map(|key| (key.id, key.reckoned_at(clock::now))))
+        .map(|key| {
+            let key = fitted(conn, key?)?;
+            Ok((key.id, key.reckoned_at(clock::now)))
+        })
         .collect::<Result<HashMap<_, _>>>()?;
     Ok(ids.iter().filter_map(|id| found.get(id).cloned()).collect())
 }

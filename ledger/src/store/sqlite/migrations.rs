@@ -12,9 +12,9 @@ const APPLICATION_ID: i64 = 0x6661_7265;
 /// The schema with which ledgers begin. Older ones are refused.
 pub(super) const BASE: i64 = 17;
 /// The schema version of this program: `BASE`, and one for each step.
-pub(super) const VERSION: i64 = 29;
+pub(super) const VERSION: i64 = 30;
 /// What leads on from the base, `schema/18.sql` first.
-const STEPS: [&str; 12] = [
+const STEPS: [&str; 13] = [
     include_str!("schema/18.sql"),
     include_str!("schema/19.sql"),
     include_str!("schema/20.sql"),
@@ -27,6 +27,7 @@ const STEPS: [&str; 12] = [
     include_str!("schema/27.sql"),
     include_str!("schema/28.sql"),
     include_str!("schema/29.sql"),
+    include_str!("schema/30.sql"),
 ];
 
 /// What a new ledger is created with.

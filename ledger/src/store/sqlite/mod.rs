@@ -17,6 +17,7 @@ mod bill_file_tests;
 #[cfg(test)]
 mod caps_tests;
 mod copy;
+mod defaults;
 mod deliveries;
 mod descriptors;
 mod ends;

@@ -9,14 +9,14 @@ use std::collections::{BTreeMap, HashSet};
 
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
+use super::defaults::fitted;
 use super::rows::{self, Columns, ENTRY_AT, ENTRY_BY_OPERATION, KEY_BY_ID, SELECT_ENTRY};
 use super::totals;
 use crate::book::chain::{ChainedAct, ChainedEntry};
-use crate::book::head::StoredCustomer;
 use crate::store::grant_rows::without_periods;
 use crate::store::hour_rows::usage_row;
 use crate::store::rows::{RowColumns as _, rollup_columns, rows_at_most};
-use crate::store::select::SELECT_CUSTOMER;
+use crate::store::select::SELECT_SHOWN;
 use crate::value::reference;
 use crate::value::tries::UNMETERED;
 use crate::{
@@ -34,16 +34,17 @@ const ANSWER_DEPTH: usize = 100_000;
 
 pub(super) fn find_key(conn: &Connection, id: KeyId) -> Result<Option<Key>> {
     let mut statement = conn.prepare_cached(&KEY_BY_ID)?;
-    statement.query_row([id], rows::whole_key).optional()
+    let mut found = statement.query([id])?;
+    let shown = found.next()?.map(rows::shown).transpose()?;
+    shown.map(|shown| fitted(conn, shown)).transpose()
 }
 
 pub(super) fn customer(conn: &Connection, by: CustomerBy<'_>) -> Result<Option<Customer>> {
     let (column, value) = by.column();
-    let found = conn
-        .prepare_cached(&format!("{SELECT_CUSTOMER} WHERE a.{column} = ?1"))?
-        .query_row([value], rows::row::<StoredCustomer>)
-        .optional()?;
-    Ok(found.map(|stored| stored.customer))
+    let mut statement = conn.prepare_cached(&format!("{SELECT_SHOWN} WHERE a.{column} = ?1"))?;
+    let mut found = statement.query([value])?;
+    let shown = found.next()?.map(rows::shown).transpose()?;
+    shown.map(|shown| fitted(conn, shown)).transpose()
 }
 
 pub(super) fn addressees(conn: &Connection, id: CustomerId) -> Result<Addressees> {

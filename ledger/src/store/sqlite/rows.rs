@@ -7,12 +7,13 @@ use crate::batch::rows::SpentHour;
 use crate::book::chain::{ChainedAct, ChainedEntry, evidence_code, kind_code};
 use crate::rule::hold::StoredHold;
 use crate::rule::key::KeyRecord;
+use crate::store::default_rows::{FoundOwner, HasDefaults};
 use crate::store::hour_rows;
 use crate::store::rows::{self, Decoded, Malformed};
 use crate::store::select::{SELECT_KEY, SelectText, columns_of};
 use crate::table::columns::{Stored, customer_status_code};
 use crate::{
-    Amount, CustomerId, CustomerStatus, EntryKind, Evidence, Key, KeyId, OperationId, SecretHash,
+    Amount, CustomerId, CustomerStatus, EntryKind, Evidence, KeyId, OperationId, SecretHash,
     Timestamp, Totals, UtcDay,
 };
 
@@ -133,8 +134,8 @@ pub(super) fn row<T: Stored>(row: &Row<'_>) -> Result<T> {
     Ok(T::read(&mut Columns::of(row))?)
 }
 
-pub(super) fn whole_key(row: &Row<'_>) -> Result<Key> {
-    Ok(Key::read(&mut Columns::of(row))?)
+pub(super) fn shown<T: HasDefaults>(row: &Row<'_>) -> Result<FoundOwner<T>> {
+    Ok(FoundOwner::read(&mut Columns::of(row))?)
 }
 
 pub(super) fn spent_hour(row: &Row<'_>) -> Result<SpentHour> {
