@@ -157,7 +157,7 @@ fn every_test_that_a_promise_names_exists() {
 }
 
 /// What all pages together may say. A change may raise it by at most 700, and says so.
-const MOST_WORDS: usize = 53_100;
+const MOST_WORDS: usize = 53_150;
 
 #[test]
 fn the_pages_stay_short() {
