@@ -305,6 +305,12 @@ pub(crate) struct PastSpending<'rows> {
 }
 
 impl PastSpending<'_> {
+    /// Of what is made now.
+    pub(crate) const NONE: Self = Self {
+        hours: &[],
+        holds: &[],
+    };
+
     /// Whether any request has used it, ended or not.
     pub(crate) const fn is_any(&self) -> bool {
         !self.hours.is_empty() || !self.holds.is_empty()

@@ -131,16 +131,12 @@ impl DefaultSettings {
     /// [`Refusal::Limit`].
     pub fn check_cap(cap: &Cap, before: &[Cap]) -> Result<(), Refusal> {
         let mut caps = Caps::default();
-        let spending = PastSpending {
-            hours: &[],
-            holds: &[],
-        };
         let is_same = |known: &Cap| (known.interval, &known.model) == (cap.interval, &cap.model);
         if let Some(known) = before.iter().find(|known| is_same(known)) {
             return Err(Refusal::Limit(format!("there is a cap of {known} already")));
         }
         let mut all = before.iter().chain([cap]);
-        all.try_for_each(|cap| caps.set(cap, CapMaker::Seller, UtcDay(0), spending))
+        all.try_for_each(|cap| caps.set(cap, CapMaker::Seller, UtcDay(0), PastSpending::NONE))
     }
 
     const fn by_default(&self) -> ByDefault {

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use crate::rule::cap::PastSpending;
 use crate::rule::key::KeyRecord;
 use crate::{Amount, Cap, Caps, KeyStatus, Refusal, Timestamp, UtcDay};
 
@@ -103,15 +102,10 @@ pub(crate) fn check_room(
     }
 }
 
-/// What a key has spent that is made now.
-pub(crate) const NOTHING: PastSpending<'static> = PastSpending {
-    hours: &[],
-    holds: &[],
-};
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rule::cap::PastSpending;
     use crate::{CapInterval, CapMaker};
 
     fn usd(text: &str) -> Amount {
@@ -124,7 +118,7 @@ mod tests {
             model: None,
             limit: usd(limit),
         };
-        let (mut caps, nothing) = (known.clone(), NOTHING);
+        let (mut caps, nothing) = (known.clone(), PastSpending::NONE);
         let set = caps.set(
             &cap,
             CapMaker::Owner,

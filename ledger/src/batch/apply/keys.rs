@@ -12,7 +12,7 @@ use crate::batch::rows::Rows;
 use crate::book::audit;
 use crate::rule::cap::PastSpending;
 use crate::rule::customer::made;
-use crate::rule::made::{NOTHING, check_room};
+use crate::rule::made::check_room;
 use crate::rule::payment::PaymentAddressee;
 use crate::rule::token_day::TokenDeed;
 use crate::value::text::clean;
@@ -169,7 +169,7 @@ fn first_caps(rows: &Rows, new: &NewKey) -> Result<Caps, Refusal> {
         return Err(Refusal::NotApplicable(text.to_owned()));
     };
     let (by, today) = (rows.asked_by.caps_as(), rows.today());
-    caps.set(cap, by, today, NOTHING)?;
+    caps.set(cap, by, today, PastSpending::NONE)?;
     let room = room_of(rows, maker)?;
     check_room((&Caps::default(), &caps), cap, room, today)?;
     Ok(caps)

@@ -16,11 +16,6 @@ pub(crate) struct StoredSpending {
     pub(crate) holds: Vec<StoredHold>,
 }
 
-const NOTHING: PastSpending<'_> = PastSpending {
-    hours: &[],
-    holds: &[],
-};
-
 impl Rows {
     /// Brings a key or customer that was just read in line with the defaults. Where that needs what it spent, it is the hour since when: the
     /// store reads that, and calls [`Rows::follow`].
@@ -46,7 +41,7 @@ impl Rows {
             (None, None) => return None,
             (Some(Behind::Limits), _) | (None, Some(false)) => {}
         }
-        self.change_caps(of, |caps| caps.follow(house, None, NOTHING));
+        self.change_caps(of, |caps| caps.follow(house, None, PastSpending::NONE));
         self.count_running(of, 0);
         None
     }

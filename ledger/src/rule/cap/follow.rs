@@ -140,11 +140,6 @@ mod tests {
         caps.iter().map(one).collect()
     }
 
-    const NOTHING: PastSpending<'_> = PastSpending {
-        hours: &[],
-        holds: &[],
-    };
-
     fn limits(caps: &Caps) -> Vec<(CapInterval, i64, bool)> {
         let one = |counted: &CountedCap| {
             (
@@ -189,16 +184,16 @@ mod tests {
         // Lowered below what is held: no room, and what is held stays.
         let lower = house(1, 20_000, &[cap(CapInterval::Day, 40)]);
         assert_eq!(caps.behind(&lower), Some(Behind::Limits));
-        caps.follow(&lower, None, NOTHING);
+        caps.follow(&lower, None, PastSpending::NONE);
         assert_eq!(caps.room("m", day(20_000), picos(900)), Amount::ZERO);
         let counts = caps.iter().next().and_then(|cap| cap.counts(day(20_000)));
         assert_eq!(counts.map(|counts| counts.held), Some(picos(20)));
         // It went and came back: counted anew.
         let again = house(2, 20_001, &[cap(CapInterval::Day, 40)]);
         assert_eq!(caps.behind(&again), Some(Behind::Counts(day(20_001))));
-        caps.follow(&[], None, NOTHING);
+        caps.follow(&[], None, PastSpending::NONE);
         assert!(caps.is_empty() && caps.behind(&[]).is_none());
-        caps.follow(&again, None, NOTHING);
+        caps.follow(&again, None, PastSpending::NONE);
         assert_eq!(caps.room("m", day(20_001), picos(900)), picos(40));
     }
 
@@ -207,11 +202,17 @@ mod tests {
         let (today, daily) = (day(20_000), cap(CapInterval::Day, 100));
         let of_house = house(1, 20_000, &[daily.clone(), cap(CapInterval::Month, 900)]);
         let mut caps = Caps::default();
-        caps.follow(&of_house, None, NOTHING);
-        let above = caps.set(&cap(CapInterval::Day, 101), CapMaker::Owner, today, NOTHING);
+        caps.follow(&of_house, None, PastSpending::NONE);
+        let above = caps.set(
+            &cap(CapInterval::Day, 101),
+            CapMaker::Owner,
+            today,
+            PastSpending::NONE,
+        );
         assert!(matches!(above, Err(Refusal::Limit(_))), "{above:?}");
         let below = cap(CapInterval::Day, 60);
-        caps.set(&below, CapMaker::Owner, today, NOTHING).unwrap();
+        caps.set(&below, CapMaker::Owner, today, PastSpending::NONE)
+            .unwrap();
         assert_eq!(
             caps.behind(&of_house),
             None,
@@ -227,7 +228,8 @@ mod tests {
         assert!(matches!(gone, Err(Refusal::NotApplicable(_))), "{gone:?}");
         // The seller's own one, even a higher one of another time, takes the place of all defaults.
         let weekly = cap(CapInterval::Week, 5_000);
-        caps.set(&weekly, CapMaker::Seller, today, NOTHING).unwrap();
+        caps.set(&weekly, CapMaker::Seller, today, PastSpending::NONE)
+            .unwrap();
         let (of_owner, own) = (
             (CapInterval::Day, 60, false),
             (CapInterval::Week, 5_000, false),
@@ -238,13 +240,13 @@ mod tests {
         caps.clear(CapInterval::Week, None, CapMaker::Seller)
             .unwrap();
         assert!(caps.behind(&of_house).is_some());
-        caps.follow(&of_house, Some(today), NOTHING);
+        caps.follow(&of_house, Some(today), PastSpending::NONE);
         let monthly = (CapInterval::Month, 900, true);
         assert_eq!(limits(&caps), [(CapInterval::Day, 60, true), monthly]);
         caps.clear(CapInterval::Day, None, CapMaker::Seller)
             .unwrap();
         assert_eq!(limits(&caps), [(CapInterval::Day, 100, true), monthly]);
-        caps.follow(&[], None, NOTHING);
+        caps.follow(&[], None, PastSpending::NONE);
         assert!(caps.is_empty());
     }
 }

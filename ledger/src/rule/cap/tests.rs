@@ -4,10 +4,7 @@ use super::*;
 use crate::HoldWay;
 use crate::rule::purse::KeyPurse;
 
-const NONE: PastSpending<'static> = PastSpending {
-    hours: &[],
-    holds: &[],
-};
+const NONE: PastSpending<'static> = PastSpending::NONE;
 
 /// What a purse that only these caps bound admits.
 trait Admits {
