@@ -124,6 +124,7 @@ pub use value::id::{
     Timestamp, TokenId,
 };
 pub use value::lesson::{Excess, Fact, Facts, ForgetTarget, Lesson, Taught};
+pub use value::metadata::MetadataPairs;
 pub use value::own_cost::OwnCost;
 pub use value::probe_lease::{ProbeLease, TargetFinding};
 pub use value::public_url::{gateway_root, parse_public_url, with_query};

@@ -6,8 +6,8 @@ use farebox_ledger::key::Change;
 use farebox_ledger::text::visible;
 use farebox_ledger::{
     Account, Act, Amount, CustomerId, Enrolment, Key, KeyChange, KeyEdit, KeyId, KeySettings,
-    KeyStatus, Membership, NewCustomer, NewKey, Refusal, Said, Secret, SecretHash, Timestamp,
-    clock,
+    KeyStatus, Membership, MetadataPairs, NewCustomer, NewKey, Refusal, Said, Secret, SecretHash,
+    Timestamp, clock,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -71,6 +71,7 @@ impl CreateKey {
             expires_at,
             rate: self.rate.map(Into::into).over(None),
             concurrency: self.concurrency.map(Into::into).over(None),
+            ..KeySettings::default()
         };
         Ok((settings, self.owner.unwrap_or_default()))
     }
@@ -526,6 +527,9 @@ pub struct KeyDocument {
     pub owner: bool,
     /// The owner key that made it
     pub made_by: Option<KeyName>,
+    /// What the program that made it noted of it; absent where nothing was
+    #[serde(skip_serializing_if = "MetadataPairs::is_empty")]
+    pub metadata: MetadataPairs,
     /// What it spent itself; only where its customer is read
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_spent: Option<Usd>,
@@ -559,6 +563,7 @@ impl KeyDocument {
             customer: CustomerName(key.belongs_to),
             owner: key.is_owner,
             made_by: key.made_by.map(KeyName),
+            metadata: settings.metadata.clone(),
             key_spent: None,
             key_held: None,
         }

@@ -1,6 +1,6 @@
 //! JSON whose numbers are exact decimals: an amount is written digit by digit and never passes through a float.
 
-use farebox_ledger::Amount;
+use farebox_ledger::{Amount, MetadataPairs};
 use serde::ser::{Error, SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -16,6 +16,8 @@ pub(super) enum DecimalJson {
     Text(String),
     List(Vec<DecimalJson>),
     Object(Vec<(&'static str, DecimalJson)>),
+    /// A caller's own texts.
+    Texts(MetadataPairs),
 }
 
 impl DecimalJson {
@@ -55,6 +57,7 @@ impl Serialize for DecimalJson {
                     .try_for_each(|(name, value)| map.serialize_entry(name, value))?;
                 map.end()
             }
+            Self::Texts(texts) => texts.serialize(out),
         }
     }
 }

@@ -89,6 +89,10 @@ pub(super) fn document(key: &Key, sums: &KeySums, now: Timestamp) -> DecimalJson
             models.map_or(DecimalJson::Null, DecimalJson::List),
         ),
         ("rate", key.settings.rate.into()),
+        (
+            "metadata",
+            DecimalJson::Texts(key.settings.metadata.clone()),
+        ),
         ("created_at", key.created_at.to_string().into()),
         ("updated_at", DecimalJson::Null),
         (

@@ -179,6 +179,7 @@ impl KeyMaker<'_> {
                 expires_at: Some(end),
                 rate: asked.rate,
                 concurrency: owner.settings.concurrency,
+                metadata: asked.metadata,
             },
             purse: Some(asked.purse),
             act: self.act(),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use farebox_door::JsonMembers;
-use farebox_ledger::{Amount, Cap, CapInterval, KeySettings};
+use farebox_ledger::{Amount, Cap, CapInterval, KeySettings, MetadataPairs};
 use farebox_protocol::BadRequest;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -25,6 +25,7 @@ pub(super) struct NewRunKey {
     pub(super) expires_in: Duration,
     pub(super) models: Option<Vec<String>>,
     pub(super) rate: Option<u32>,
+    pub(super) metadata: MetadataPairs,
 }
 
 /// What to change of one.
@@ -40,7 +41,7 @@ pub(super) struct KeyChanges {
 impl NewRunKey {
     /// Reads the body of a request with an owner key of these settings, whose models and rate bound what is made.
     pub(super) fn read(body: &[u8], owner: &KeySettings) -> Result<Self, BadRequest> {
-        let known = "name, limit, limit_reset, expires_in, models, rate";
+        let known = "name, limit, limit_reset, expires_in, models, rate, metadata";
         let mut members = KeyMembers::read(body, known)?;
         let label = members.label()?.ok_or_else(|| {
             BadRequest::at(
@@ -71,6 +72,7 @@ impl NewRunKey {
                 (Some(asked), Some(own)) => Some(asked.min(own)),
                 (asked, own) => asked.or(own),
             },
+            metadata: members.metadata()?,
         };
         members.end()?;
         Ok(new)
@@ -210,6 +212,13 @@ impl<'a> KeyMembers<'a> {
         }
     }
 
+    /// Texts by their names, each once; the ledger bounds them.
+    fn metadata(&mut self) -> Result<MetadataPairs, BadRequest> {
+        let say = "metadata is an object of texts, each name once, as in {\"task\": \"17\"}";
+        let noted: Option<JsonMembers<String>> = self.take("metadata", say)?;
+        Ok(noted.into_iter().flat_map(|noted| noted.0).collect())
+    }
+
     /// A whole number from 1 on.
     fn number(&mut self, name: &str, most: u64, what: &str) -> Result<Option<u64>, BadRequest> {
         let say = format!("write a whole number of {what}");
@@ -260,8 +269,11 @@ mod tests {
             (60, Some(5)),
             "its maker's rate"
         );
-        let least =
-            new(r#"{"name":"a","limit":"7","limit_reset":null,"models":["small"]}"#).unwrap();
+        let least = new(
+            r#"{"name":"a","limit":"7","limit_reset":null,"models":["small"],"metadata":{"task":"17"}}"#,
+        )
+        .unwrap();
+        assert_eq!(least.metadata["task"], "17");
         assert_eq!(least.expires_in.as_secs(), LONGEST);
         assert_eq!(
             (least.purse.interval, least.purse.limit.to_string()),
@@ -302,6 +314,14 @@ mod tests {
             (
                 r#"{"name":"a","limit":1,"models":["small","large"]}"#,
                 "models[1]",
+            ),
+            (
+                r#"{"name":"a","limit":1,"metadata":{"task":17}}"#,
+                "metadata",
+            ),
+            (
+                r#"{"name":"a","limit":1,"metadata":{"task":"1","task":"2"}}"#,
+                "metadata",
             ),
             (
                 r#"{"name":"a","limit":1,"limit_rest":"daily"}"#,

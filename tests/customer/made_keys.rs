@@ -73,7 +73,7 @@ async fn ask(gateway: &Gateway, key: &TestKey) -> Answer {
 async fn an_owner_key_makes_lists_changes_and_ends_keys() {
     let (_upstream, gateway) = gateway().await;
     let owner = gateway.owner("5").await;
-    let body = json!({ "name": "run 1", "limit": 0.2, "limit_reset": "daily", "expires_in": 3600, "models": ["test-model"] });
+    let body = json!({ "name": "run 1", "limit": 0.2, "limit_reset": "daily", "expires_in": 3600, "models": ["test-model"], "metadata": { "task": "17" } });
     let made = make(&gateway, &owner, &body).await;
     assert_eq!(made.status, 201, "{}", made.text);
     assert_eq!(made.header("cache-control"), Some("no-store"));
@@ -96,7 +96,8 @@ async fn an_owner_key_makes_lists_changes_and_ends_keys() {
         (&data["disabled"], &data["usage"], &data["models"]),
         (&json!(false), &json!(0.0), &json!(["test-model"]))
     );
-    assert!(!made.json()["data"].to_string().contains(&run.secret));
+    assert_eq!(data["metadata"], json!({ "task": "17" }));
+    assert!(!data.to_string().contains(&run.secret));
 
     assert_eq!(ask(&gateway, &run).await.status, 200);
     let path = format!("/v1/keys/{}", run.id);
@@ -138,8 +139,8 @@ async fn an_owner_key_makes_lists_changes_and_ends_keys() {
     assert_eq!(renamed.status, 200, "{}", renamed.text);
     let renamed = renamed.json()["data"].clone();
     assert_eq!(
-        (&renamed["name"], &renamed["limit"]),
-        (&json!("run one"), &json!(0.1))
+        (&renamed["name"], &renamed["limit"], &renamed["metadata"]),
+        (&json!("run one"), &json!(0.1), &json!({ "task": "17" }))
     );
     let stopped = change(
         &gateway,
@@ -220,6 +221,18 @@ async fn what_makes_no_sense_is_refused_and_makes_nothing() {
         (json!({ "name": "a", "limit": "2.01" }), "limit"),
         (json!({ "limit": 1 }), "name"),
         (json!({ "name": "a\nb", "limit": 1 }), ""),
+        (
+            json!({ "name": "a", "limit": 1, "metadata": ["17"] }),
+            "metadata",
+        ),
+        (
+            json!({ "name": "a", "limit": 1, "metadata": { "task": "7".repeat(257) } }),
+            "",
+        ),
+        (
+            json!({ "name": "a", "limit": 1, "metadata": { "key": "sk-fb-" } }),
+            "",
+        ),
         (
             json!({ "name": "a", "limit": 1, "expires_in": 2_592_001 }),
             "expires_in",

@@ -99,8 +99,13 @@ fn page(key: &Key, newest: &[JournalEntry]) -> String {
         ("created", key.created_at.to_string()),
         ("last use", last_use.unwrap_or_else(|| unused.to_owned())),
     ];
+    let noted = settings.metadata.iter().map(|(name, value)| {
+        let (name, value) = (output::plain(name), output::plain(value));
+        ("metadata", format!("{name}: {value}"))
+    });
     let mut page: String = facts
-        .iter()
+        .into_iter()
+        .chain(noted)
         .map(|(name, value)| format!("{name:<10} {value}\n"))
         .collect();
     if newest.is_empty() {

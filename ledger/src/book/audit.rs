@@ -505,13 +505,19 @@ fn customer_settings(settings: &CustomerSettings) -> Value {
 }
 
 fn settings(settings: &KeySettings) -> Value {
-    json!({
+    let mut said = json!({
         "label": settings.label,
         "models": settings.models,
         "expires_at": settings.expires_at,
         "rate": settings.rate,
         "concurrency": settings.concurrency,
-    })
+    });
+    if let Some(object) = said.as_object_mut()
+        && !settings.metadata.is_empty()
+    {
+        object.insert("metadata".to_owned(), json!(settings.metadata));
+    }
+    said
 }
 
 pub(crate) fn fingerprint(hash: &SecretHash) -> String {

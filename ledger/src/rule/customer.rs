@@ -3,7 +3,6 @@
 //! A customer has one purse and any number of keys that spend from it. Personal data is kept apart from everything that is chained,
 //! which carries only its salted hash: so it can be erased, and what was chained proves nothing about it then.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -12,10 +11,12 @@ use sha2::{Digest, Sha256};
 use crate::rule::auto_top_up::{AutoTopUp, ProcessorRef, TopUpRule};
 use crate::rule::cap::PastSpending;
 use crate::rule::defaults::own_or;
+use crate::value::metadata::check_metadata;
 use crate::value::text::check_text;
 use crate::{
     Account, Act, Amount, ByDefault, Cap, CapInterval, CapMaker, CapReached, Caps, CustomerEdit,
-    CustomerId, CustomerSettings, Grants, OperationId, Refusal, Said, Timestamp, TokenId, UtcDay,
+    CustomerId, CustomerSettings, Grants, MetadataPairs, OperationId, Refusal, Said, Timestamp,
+    TokenId, UtcDay,
 };
 
 /// What a customer may do now.
@@ -421,8 +422,8 @@ pub struct PersonalData {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
     /// Whatever else the seller keeps.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub metadata: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "MetadataPairs::is_empty")]
+    pub metadata: MetadataPairs,
     /// The caller's randomness: without it, short data could be guessed from its hash.
     #[serde(with = "crate::book::anchor::hex")]
     pub salt: [u8; 32],
@@ -436,9 +437,6 @@ impl fmt::Debug for PersonalData {
 }
 
 impl PersonalData {
-    /// Most pairs of metadata.
-    pub const MOST_PAIRS: usize = 16;
-
     /// What the chains carry.
     pub fn hash(&self) -> PersonalHash {
         let text = serde_json::to_vec(self).unwrap_or_default();
@@ -471,14 +469,7 @@ impl PersonalData {
         )?;
         let address = self.address.as_deref().unwrap_or_default();
         check_text("an address", address, 1000, false)?;
-        if self.metadata.len() > Self::MOST_PAIRS {
-            let most = Self::MOST_PAIRS;
-            return Err(Refusal::Limit(format!("metadata has at most {most} pairs")));
-        }
-        self.metadata.iter().try_for_each(|(name, value)| {
-            check_text("a name of metadata", name, 64, true)?;
-            check_text("a value of metadata", value, 256, false)
-        })
+        check_metadata(&self.metadata)
     }
 
     /// Checks what a new customer is created with.

@@ -6,8 +6,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::value::edit::Said;
+use crate::value::metadata::check_metadata;
 use crate::value::text::{check_label, check_text, clean, is_unseen};
-use crate::{Amount, Refusal, Timestamp};
+use crate::{Amount, MetadataPairs, Refusal, Timestamp};
 
 /// What an administrator can set on a customer.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -143,6 +144,9 @@ pub struct KeySettings {
     pub rate: Option<u32>,
     /// Requests at once; `None` is the gateway's default.
     pub concurrency: Option<u32>,
+    /// What the program that made it notes of it, for ever: no edit says anything of it.
+    #[serde(default)]
+    pub metadata: MetadataPairs,
 }
 
 /// What an edit says of each setting of a key.
@@ -180,6 +184,7 @@ impl KeyEdit {
             expires_at: self.expires_at.over(known.expires_at),
             rate: self.rate.over(known.rate),
             concurrency: self.concurrency.over(known.concurrency),
+            metadata: known.metadata,
         }
     }
 }
@@ -209,6 +214,7 @@ impl KeySettings {
         }
         models
             .iter()
-            .try_for_each(|model| check_text("a model", model, 200, true))
+            .try_for_each(|model| check_text("a model", model, 200, true))?;
+        check_metadata(&self.metadata)
     }
 }

@@ -13,10 +13,10 @@ use crate::rule::payment::WaitingReversal;
 use crate::rule::watch::BalanceTold;
 use crate::{
     Amount, Caps, CustomerId, CustomerStatus, EventKind, GrantId, GrantKind, GrantStatus, Gross,
-    KeyId, KeyStatus, LotId, MoneyPart, OperationId, PaidPeriods, PersonalData, PersonalHash,
-    PlanTerms, ReservationId, SecretHash, Served, ServedRegion, ServedTier, StatementMonth,
-    SubscriptionId, Timestamp, TokenId, TokenRole, Usage, UsageKind, UsageRow, UtcDay, WindowId,
-    WindowPlace,
+    KeyId, KeyStatus, LotId, MetadataPairs, MoneyPart, OperationId, PaidPeriods, PersonalData,
+    PersonalHash, PlanTerms, ReservationId, SecretHash, Served, ServedRegion, ServedTier,
+    StatementMonth, SubscriptionId, Timestamp, TokenId, TokenRole, Usage, UsageKind, UsageRow,
+    UtcDay, WindowId, WindowPlace,
 };
 
 /// The cause of an error in another library.
@@ -329,6 +329,7 @@ json_lists! {
     Caps, "list of caps";
     Vec<WaitingReversal>, "list of what went back";
     Vec<MoneyPart>, "list of parts";
+    MetadataPairs, "metadata";
 }
 
 /// The meaning of a published code never changes.

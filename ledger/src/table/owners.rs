@@ -9,8 +9,8 @@ use crate::rule::key::KeyRecord;
 use crate::rule::watch::{BalanceTold, CustomerWatch};
 use crate::{
     Account, Amount, ByDefault, Caps, Customer, CustomerBy, CustomerId, CustomerSettings,
-    CustomerStatus, Grants, Key, KeyId, KeySettings, KeyStatus, PersonalHash, SecretHash,
-    Timestamp, TokenId,
+    CustomerStatus, Grants, Key, KeyId, KeySettings, KeyStatus, MetadataPairs, PersonalHash,
+    SecretHash, Timestamp, TokenId,
 };
 
 table! { "keys" of KeyRecord, by KeyId = "id", |key| key.id, in order "id";
@@ -50,6 +50,7 @@ columns! { KeySettings {
     expires_at: Option<Timestamp> = "expires_at" [changes];
     rate: Option<u32> = "rate" [changes];
     concurrency: Option<u32> = "concurrency" [changes];
+    metadata: MetadataPairs = "metadata";
 } }
 
 table! { "accounts" of StoredCustomer, by CustomerId = "id", |stored| stored.customer.id, in order "id";

@@ -12,6 +12,7 @@ pub mod files_act;
 pub mod gross;
 pub mod id;
 pub(crate) mod lesson;
+pub(crate) mod metadata;
 pub mod own_cost;
 mod pairs;
 pub(crate) mod probe_lease;

@@ -18,9 +18,9 @@ use crate::{Cause, Fault, LedgerError, OpenMode, OperationId, TroubleKind};
 const BASE: i32 = 14;
 const BASE_SQL: &str = include_str!("schema/14.sql");
 /// The schema version of this program: `BASE`, and one for each step.
-pub(super) const VERSION: i32 = 27;
+pub(super) const VERSION: i32 = 28;
 /// What leads on from the base, `schema/15.sql` first.
-pub(super) const STEPS: [&str; 13] = [
+pub(super) const STEPS: [&str; 14] = [
     include_str!("schema/15.sql"),
     include_str!("schema/16.sql"),
     include_str!("schema/17.sql"),
@@ -34,6 +34,7 @@ pub(super) const STEPS: [&str; 13] = [
     include_str!("schema/25.sql"),
     include_str!("schema/26.sql"),
     include_str!("schema/27.sql"),
+    include_str!("schema/28.sql"),
 ];
 /// A lock number that only this program uses.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7378697629483820646)";

@@ -12,9 +12,9 @@ const APPLICATION_ID: i64 = 0x6661_7265;
 /// The schema with which ledgers begin. Older ones are refused.
 pub(super) const BASE: i64 = 17;
 /// The schema version of this program: `BASE`, and one for each step.
-pub(super) const VERSION: i64 = 30;
+pub(super) const VERSION: i64 = 31;
 /// What leads on from the base, `schema/18.sql` first.
-const STEPS: [&str; 13] = [
+const STEPS: [&str; 14] = [
     include_str!("schema/18.sql"),
     include_str!("schema/19.sql"),
     include_str!("schema/20.sql"),
@@ -28,6 +28,7 @@ const STEPS: [&str; 13] = [
     include_str!("schema/28.sql"),
     include_str!("schema/29.sql"),
     include_str!("schema/30.sql"),
+    include_str!("schema/31.sql"),
 ];
 
 /// What a new ledger is created with.
