@@ -563,7 +563,7 @@ impl KeyDocument {
             customer: CustomerName(key.belongs_to),
             owner: key.is_owner,
             made_by: key.made_by.map(KeyName),
-            metadata: settings.metadata.clone(),
+            metadata: settings.metadata.as_deref().cloned().unwrap_or_default(),
             key_spent: None,
             key_held: None,
         }

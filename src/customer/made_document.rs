@@ -57,6 +57,7 @@ pub(super) fn document(key: &Key, sums: &KeySums, now: Timestamp) -> DecimalJson
     let label = text::visible(&key.settings.label);
     let KeySums([usage, day, week, month]) = *sums;
     let nothing = || DecimalJson::Count(0);
+    let metadata = key.settings.metadata.as_deref().cloned();
     let models = key.settings.models.as_ref();
     let models = models.map(|models| models.iter().map(|slug| slug.as_str().into()).collect());
     DecimalJson::object([
@@ -89,10 +90,7 @@ pub(super) fn document(key: &Key, sums: &KeySums, now: Timestamp) -> DecimalJson
             models.map_or(DecimalJson::Null, DecimalJson::List),
         ),
         ("rate", key.settings.rate.into()),
-        (
-            "metadata",
-            DecimalJson::Texts(key.settings.metadata.clone()),
-        ),
+        ("metadata", DecimalJson::Texts(metadata.unwrap_or_default())),
         ("created_at", key.created_at.to_string().into()),
         ("updated_at", DecimalJson::Null),
         (

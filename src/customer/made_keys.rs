@@ -179,7 +179,7 @@ impl KeyMaker<'_> {
                 expires_at: Some(end),
                 rate: asked.rate,
                 concurrency: owner.settings.concurrency,
-                metadata: asked.metadata,
+                metadata: asked.metadata.map(Box::new),
             },
             purse: Some(asked.purse),
             act: self.act(),

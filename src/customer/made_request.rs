@@ -25,7 +25,7 @@ pub(super) struct NewRunKey {
     pub(super) expires_in: Duration,
     pub(super) models: Option<Vec<String>>,
     pub(super) rate: Option<u32>,
-    pub(super) metadata: MetadataPairs,
+    pub(super) metadata: Option<MetadataPairs>,
 }
 
 /// What to change of one.
@@ -213,10 +213,11 @@ impl<'a> KeyMembers<'a> {
     }
 
     /// Texts by their names, each once; the ledger bounds them.
-    fn metadata(&mut self) -> Result<MetadataPairs, BadRequest> {
+    fn metadata(&mut self) -> Result<Option<MetadataPairs>, BadRequest> {
         let say = "metadata is an object of texts, each name once, as in {\"task\": \"17\"}";
         let noted: Option<JsonMembers<String>> = self.take("metadata", say)?;
-        Ok(noted.into_iter().flat_map(|noted| noted.0).collect())
+        let noted = noted.filter(|noted| !noted.0.is_empty());
+        Ok(noted.map(|noted| noted.0.into_iter().collect()))
     }
 
     /// A whole number from 1 on.
@@ -273,7 +274,7 @@ mod tests {
             r#"{"name":"a","limit":"7","limit_reset":null,"models":["small"],"metadata":{"task":"17"}}"#,
         )
         .unwrap();
-        assert_eq!(least.metadata["task"], "17");
+        assert_eq!(least.metadata.unwrap()["task"], "17");
         assert_eq!(least.expires_in.as_secs(), LONGEST);
         assert_eq!(
             (least.purse.interval, least.purse.limit.to_string()),

@@ -99,7 +99,8 @@ fn page(key: &Key, newest: &[JournalEntry]) -> String {
         ("created", key.created_at.to_string()),
         ("last use", last_use.unwrap_or_else(|| unused.to_owned())),
     ];
-    let noted = settings.metadata.iter().map(|(name, value)| {
+    let noted = settings.metadata.iter().flat_map(|noted| noted.iter());
+    let noted = noted.map(|(name, value)| {
         let (name, value) = (output::plain(name), output::plain(value));
         ("metadata", format!("{name}: {value}"))
     });

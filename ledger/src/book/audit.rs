@@ -444,7 +444,7 @@ fn key_state(key: &KeyRecord) -> Value {
         "old_secret": key.old_secret.as_ref().map(|(hash, _)| fingerprint(hash)),
         "old_until": key.old_secret.map(|(_, until)| until),
         "created_at": key.created_at,
-        "created_by": key.created_by,
+        "created_by": *key.created_by,
     });
     // Keys without any of these keep the state that every version wrote.
     if let Some(object) = state.as_object_mut() {
@@ -464,7 +464,7 @@ fn customer_state(customer: &Customer) -> Value {
         "status": customer.status,
         "personal": customer.personal.map(|hash| hex::encode(hash.0)),
         "created_at": customer.created_at,
-        "created_by": customer.created_by,
+        "created_by": *customer.created_by,
     });
     if let Some(object) = state.as_object_mut() {
         with_caps(object, &customer.caps);
@@ -512,10 +512,8 @@ fn settings(settings: &KeySettings) -> Value {
         "rate": settings.rate,
         "concurrency": settings.concurrency,
     });
-    if let Some(object) = said.as_object_mut()
-        && !settings.metadata.is_empty()
-    {
-        object.insert("metadata".to_owned(), json!(settings.metadata));
+    if let (Some(object), Some(metadata)) = (said.as_object_mut(), &settings.metadata) {
+        object.insert("metadata".to_owned(), json!(metadata));
     }
     said
 }
@@ -556,7 +554,7 @@ mod tests {
             defaults: crate::ByDefault::default(),
             used_at: None,
             created_at: Timestamp::from_millis(7),
-            created_by: "ada".to_owned(),
+            created_by: "ada".into(),
         };
         let state = state_1(&key);
         let expected = concat!(

@@ -4,6 +4,7 @@
 //! which carries only its salted hash: so it can be erased, and what was chained proves nothing about it then.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -66,8 +67,8 @@ pub struct Customer {
     pub personal: Option<PersonalHash>,
     /// When it was created.
     pub created_at: Timestamp,
-    /// Who created it.
-    pub created_by: String,
+    /// Who created it; shared, because each request copies it.
+    pub created_by: Arc<str>,
     /// The token of the admin API that made it; `None` if it was made here.
     pub token: Option<TokenId>,
     /// When its last entry was written.
@@ -294,7 +295,7 @@ pub(crate) fn made(id: CustomerId, settings: CustomerSettings, act: &Act) -> Cus
         grants: Grants::default(),
         personal: None,
         created_at: act.at,
-        created_by: act.actor.clone(),
+        created_by: act.actor.as_str().into(),
         token: None,
         last_entry_at: None,
     }

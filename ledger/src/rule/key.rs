@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -95,8 +96,8 @@ pub struct KeyRecord {
     pub used_at: Option<Timestamp>,
     /// When it was created.
     pub created_at: Timestamp,
-    /// Who created it.
-    pub created_by: String,
+    /// Who created it; shared, because each request copies it.
+    pub created_by: Arc<str>,
 }
 
 impl Key {
@@ -340,7 +341,7 @@ impl NewKey {
             defaults: ByDefault::default(),
             used_at: None,
             created_at: self.act.at,
-            created_by: self.act.actor.clone(),
+            created_by: self.act.actor.as_str().into(),
         }
     }
 }

@@ -145,8 +145,9 @@ pub struct KeySettings {
     /// Requests at once; `None` is the gateway's default.
     pub concurrency: Option<u32>,
     /// What the program that made it notes of it, for ever: no edit says anything of it.
+    // A pointer: each request reads its key, and few keys have any.
     #[serde(default)]
-    pub metadata: MetadataPairs,
+    pub metadata: Option<Box<MetadataPairs>>,
 }
 
 /// What an edit says of each setting of a key.
@@ -215,6 +216,6 @@ impl KeySettings {
         models
             .iter()
             .try_for_each(|model| check_text("a model", model, 200, true))?;
-        check_metadata(&self.metadata)
+        self.metadata.as_deref().map_or(Ok(()), check_metadata)
     }
 }

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::error::Error;
+use std::sync::Arc;
 
 use crate::rule::answer::AnswerId;
 use crate::rule::auto_top_up::AutoTopUp;
@@ -289,6 +290,7 @@ json! {
     Box<PaidPeriods>, "periods that were paid";
     Box<PlanTerms>, "terms of a plan";
     Box<StandingDefaults>, "set of defaults";
+    Box<MetadataPairs>, "metadata";
 }
 
 /// The same of lists, which are mostly empty: NULL then, so that an empty one is none of ours.
@@ -329,7 +331,6 @@ json_lists! {
     Caps, "list of caps";
     Vec<WaitingReversal>, "list of what went back";
     Vec<MoneyPart>, "list of parts";
-    MetadataPairs, "metadata";
 }
 
 /// The meaning of a published code never changes.
@@ -407,6 +408,7 @@ stored! {
     Text maybe_str {
         EventKind, "kind of event", |name| Self::named(name), |own| own.as_str().into();
         String, "text", |text| Some(text.to_owned()), |own| own.into();
+        Arc<str>, "text", |text| Some(text.into()), |own| Cow::Borrowed(&**own);
     }
     Bytes maybe_bytes {
         [u8; 32], "hash", |bytes| bytes.try_into().ok(), |own| own;

@@ -1,6 +1,8 @@
 //! Keys and customers as rows. What requests write of them (accounts, the ends of chains, counts of caps) is written by hand, and nothing
 //! else: whatever is set stands here, beside its struct.
 
+use std::sync::Arc;
+
 use super::columns::{ColumnValue, Decoded, RowColumns, Stored, StoredAlone as _};
 use super::description::{Described, DescribedRow, TableColumn, WrittenColumn, columns, table};
 use crate::book::head::{AuditHead, EntryHead, Hash, StoredCustomer};
@@ -28,7 +30,7 @@ table! { "keys" of KeyRecord, by KeyId = "id", |key| key.id, in order "id";
     defaults: ByDefault;
     used_at: Option<Timestamp> = "used_at" [changes];
     created_at: Timestamp = "created_at";
-    created_by: String = "created_by";
+    created_by: Arc<str> = "created_by";
 }
 
 /// It stands with the house, and is filled in when a key or customer is read.
@@ -50,7 +52,7 @@ columns! { KeySettings {
     expires_at: Option<Timestamp> = "expires_at" [changes];
     rate: Option<u32> = "rate" [changes];
     concurrency: Option<u32> = "concurrency" [changes];
-    metadata: MetadataPairs = "metadata";
+    metadata: Option<Box<MetadataPairs>> = "metadata";
 } }
 
 table! { "accounts" of StoredCustomer, by CustomerId = "id", |stored| stored.customer.id, in order "id";
@@ -73,7 +75,7 @@ columns! { Customer {
     grants: Grants = "next_grant_at";
     personal: Option<PersonalHash> = "personal" [changes];
     created_at: Timestamp = "created_at";
-    created_by: String = "created_by";
+    created_by: Arc<str> = "created_by";
     token: Option<TokenId> = "token";
     last_entry_at: Option<Timestamp> = "last_at";
 } }

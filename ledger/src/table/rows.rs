@@ -146,7 +146,7 @@ mod tests {
             is_void: false,
             redeemed: 0,
             created_at: Timestamp::from_millis(7),
-            created_by: "ada".to_owned(),
+            created_by: "ada".into(),
             made_by: OperationId::from_bytes([1; 16]),
         }
     }

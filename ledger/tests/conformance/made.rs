@@ -247,8 +247,8 @@ pub(crate) async fn an_owner_key_names_reissues_and_ends_what_it_made(ledger: Sh
     let in_an_hour = Timestamp::from_millis(now.millis() + 3_600_000);
     let mut made = new_made(2, "1");
     made.settings.expires_at = Some(in_an_hour);
-    let noted = MetadataPairs::from([("task".to_owned(), "17\0".to_owned())]);
-    made.settings.metadata = noted.clone();
+    let noted = Some(MetadataPairs::from([("task".to_owned(), "17\0".to_owned())]).into());
+    made.settings.metadata.clone_from(&noted);
     let made = Operation::Create(Box::new(made));
     ledger.ask(by_owner(made)).await.unwrap();
     make(&ledger, 3, "1").await.unwrap();

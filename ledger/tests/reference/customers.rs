@@ -35,7 +35,7 @@ pub(super) fn blank_customer(id: CustomerId, settings: CustomerSettings, act: &A
         grants: crate::Grants::default(),
         personal: None,
         created_at: act.at,
-        created_by: act.actor.clone(),
+        created_by: act.actor.as_str().into(),
         token: None,
         last_entry_at: None,
     }

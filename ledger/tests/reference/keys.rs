@@ -110,7 +110,7 @@ impl State {
             } else {
                 new.act.at
             },
-            created_by: new.act.actor.clone(),
+            created_by: new.act.actor.as_str().into(),
         };
         let payment = match &new.first_credit {
             None => None,

@@ -272,7 +272,7 @@ mod tests {
             auto_top_up: None,
             personal: None,
             created_at: now,
-            created_by: "tests".to_owned(),
+            created_by: "tests".into(),
             token: None,
             last_entry_at: None,
         };
@@ -291,7 +291,7 @@ mod tests {
             defaults: ByDefault::default(),
             used_at: None,
             created_at: now,
-            created_by: "tests".to_owned(),
+            created_by: "tests".into(),
         };
         let key = Key {
             own,

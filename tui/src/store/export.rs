@@ -276,7 +276,7 @@ pub(crate) fn key_row(key: &Key, now: Timestamp) -> Value {
     json!({
         "id": key.id, "label": settings.label, "status": key.status(now), "balance": account.balance(), "held": account.held,
         "available": key.spendable(now), "models": settings.models, "expires_at": settings.expires_at, "rate": settings.rate,
-        "concurrency": settings.concurrency, "created_at": key.created_at, "created_by": key.created_by, "last_entry_at": key.customer.last_entry_at,
+        "concurrency": settings.concurrency, "created_at": key.created_at, "created_by": *key.created_by, "last_entry_at": key.customer.last_entry_at,
     })
 }
 

@@ -74,7 +74,7 @@ pub(super) fn key(number: u64, label: &str, credit: &str, spent: &str, held: &st
             defaults: Default::default(),
             used_at: None,
             created_at,
-            created_by: "alice".to_owned(),
+            created_by: "alice".into(),
         },
         of_maker: Caps::default(),
         customer: Customer {
@@ -96,7 +96,7 @@ pub(super) fn key(number: u64, label: &str, credit: &str, spent: &str, held: &st
             auto_top_up: None,
             personal: None,
             created_at,
-            created_by: "alice".to_owned(),
+            created_by: "alice".into(),
             token: None,
             last_entry_at: (number != 3)
                 .then(|| ago(2_000 * i64::try_from(number * number * number).unwrap())),
@@ -182,7 +182,7 @@ pub(super) fn grants() -> Vec<GrantRecord> {
             },
             reference: GrantName(Some(name.to_owned())),
             created_at: begins,
-            created_by: "alice".to_owned(),
+            created_by: "alice".into(),
         }
     };
     vec![
