@@ -52,18 +52,21 @@ impl BenchFamily {
         }
     }
 
-    /// What one answer costs, in picodollars: a millionth of a dollar's millionth is one.
-    pub(crate) const fn cost(self) -> i64 {
-        match self {
-            Self::Chat | Self::Messages => COST,
-            Self::Embeddings => (BATCH_INPUT * 1_234_567) as i64,
-        }
+    /// What an answer of so many times [`TEXT`] costs, in picodollars: a millionth of a dollar's millionth is one.
+    pub(crate) const fn cost(self, times: u64) -> i64 {
+        let picos = match self {
+            Self::Chat | Self::Messages => {
+                FRESH_INPUT * 1_234_567 + CACHED_INPUT * 123_457 + OUTPUT * times * 9_876_543
+            }
+            Self::Embeddings => BATCH_INPUT * 1_234_567,
+        };
+        picos as i64
     }
 
     /// A usage as it stands in an answer under this model's name: on `/v1` Farebox, which puts back the slug, adds the charge.
-    fn usage(self, mut usage: serde_json::Value, model: &str) -> serde_json::Value {
+    fn usage(self, mut usage: serde_json::Value, model: &str, times: u64) -> serde_json::Value {
         if self != Self::Messages && model == self.slug() {
-            usage["cost"] = json!(self.cost() as f64 / 1e12);
+            usage["cost"] = json!(self.cost(times) as f64 / 1e12);
         }
         usage
     }
@@ -72,7 +75,11 @@ impl BenchFamily {
 pub(crate) const SLUG: &str = "bench-model-2";
 pub(crate) const UPSTREAM_MODEL: &str = "bench-model-2-20250929";
 
-/// What every answer says it used, and USD per million tokens with as many digits as prices may have.
+/// What is answered, once or many times, and how often it makes 100 KiB.
+const TEXT: &str = "The function reads the file once and keeps \"what it needs\"; nothing else is held in memory.\n\n1. open\n2. read";
+pub(crate) const LONG: u64 = 920;
+
+/// What every answer says it used, of output for each time, and USD per million tokens with as many digits as prices may have.
 const FRESH_INPUT: u64 = 211;
 const CACHED_INPUT: u64 = 48;
 const OUTPUT: u64 = 37;
@@ -85,8 +92,6 @@ pub(crate) const PRICES: [(&str, &str); 3] = [
     ("cache_read", "0.123457"),
     ("output", "9.876543"),
 ];
-
-const COST: i64 = (FRESH_INPUT * 1_234_567 + CACHED_INPUT * 123_457 + OUTPUT * 9_876_543) as i64;
 
 /// Digits of a time stamp, in microseconds.
 pub(crate) const STAMP: usize = 16;
@@ -125,19 +130,19 @@ pub(crate) struct CannedAnswer {
 
 impl CannedAnswer {
     /// An answer in one piece.
-    pub(crate) fn whole(family: BenchFamily, model: &str) -> Self {
-        let text = "The function reads the file once and keeps \"what it needs\"; nothing else is held in memory.\n\n1. open\n2. read";
+    pub(crate) fn whole(family: BenchFamily, model: &str, times: u64) -> Self {
+        let text = TEXT.repeat(times as usize);
         let body = match family {
             BenchFamily::Chat => json!({
                 "id": "chatcmpl-BenchBenchBenchBenchBench01", "object": "chat.completion", "created": 1_790_000_000, "model": model,
                 "choices": [{"index": 0, "message": {"role": "assistant", "content": text, "refusal": null, "annotations": []},
                              "logprobs": null, "finish_reason": "stop"}],
-                "usage": family.usage(chat_usage(), model), "service_tier": "default", "system_fingerprint": "fp_0123456789",
+                "usage": family.usage(chat_usage(OUTPUT * times), model, times), "service_tier": "default", "system_fingerprint": "fp_0123456789",
             }),
             BenchFamily::Messages => json!({
                 "id": "msg_01BenchBenchBenchBench", "type": "message", "role": "assistant", "model": model,
                 "content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "stop_sequence": null,
-                "usage": messages_usage(OUTPUT),
+                "usage": messages_usage(OUTPUT * times),
             }),
             BenchFamily::Embeddings => vectors(model),
         };
@@ -187,13 +192,13 @@ fn vectors(model: &str) -> serde_json::Value {
         .map(|index| json!({"object": "embedding", "index": index, "embedding": vector}))
         .collect();
     let usage = json!({"prompt_tokens": BATCH_INPUT, "total_tokens": BATCH_INPUT});
-    let usage = BenchFamily::Embeddings.usage(usage, model);
+    let usage = BenchFamily::Embeddings.usage(usage, model, 1);
     json!({"object": "list", "data": data, "model": model, "usage": usage})
 }
 
-fn chat_usage() -> serde_json::Value {
+fn chat_usage(output: u64) -> serde_json::Value {
     json!({
-        "prompt_tokens": FRESH_INPUT + CACHED_INPUT, "completion_tokens": OUTPUT, "total_tokens": FRESH_INPUT + CACHED_INPUT + OUTPUT,
+        "prompt_tokens": FRESH_INPUT + CACHED_INPUT, "completion_tokens": output, "total_tokens": FRESH_INPUT + CACHED_INPUT + output,
         "prompt_tokens_details": {"cached_tokens": CACHED_INPUT, "audio_tokens": 0},
         "completion_tokens_details": {"reasoning_tokens": 0, "audio_tokens": 0},
     })
@@ -228,7 +233,7 @@ fn chat_stream(model: &str) -> (String, String, String) {
         json!(null),
     );
     let finish = event(choice(json!({}), json!("stop")), json!(null));
-    let usage = BenchFamily::Chat.usage(chat_usage(), model);
+    let usage = BenchFamily::Chat.usage(chat_usage(OUTPUT), model, 1);
     (
         first,
         chunk,

@@ -92,7 +92,8 @@ fn settings(body: &mut Value, family: BenchFamily, stream: bool) {
         BenchFamily::Chat | BenchFamily::Embeddings => "max_completion_tokens",
         BenchFamily::Messages => "max_tokens",
     };
-    body[limit] = json!(4_096);
+    // Room for the longest answer, of 34,040 tokens.
+    body[limit] = json!(40_000);
     body["temperature"] = json!(0.2);
     if stream {
         body["stream"] = json!(true);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::answers::{BenchFamily, CannedAnswer};
+use crate::answers::{BenchFamily, CannedAnswer, LONG};
 use crate::bodies;
 use crate::generator::{Expected, LoadOutcome};
 use crate::machine::MachineSample;
@@ -27,6 +27,8 @@ pub(crate) enum LoadLane {
     Rate,
     /// 100 KiB, as fast as it goes.
     Large,
+    /// 1 KiB, answered with 100 KiB, as fast as it goes.
+    Answer,
     /// 1 MiB, as fast as it goes.
     Huge,
     /// 2,048 texts in 8 MiB, as fast as it goes.
@@ -102,12 +104,13 @@ pub(crate) struct LaneShape {
 }
 
 impl LoadLane {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Small,
         Self::Long,
         Self::Calls,
         Self::Rate,
         Self::Large,
+        Self::Answer,
         Self::Huge,
         Self::Batch,
         Self::Paced,
@@ -123,6 +126,7 @@ impl LoadLane {
             Self::Calls => "calls",
             Self::Rate => "rate",
             Self::Large => "100k",
+            Self::Answer => "answer",
             Self::Huge => "1m",
             Self::Batch => "batch",
             Self::Paced => "sse",
@@ -138,6 +142,7 @@ impl LoadLane {
             Self::Calls => "System calls of 1 KiB requests, saturated",
             Self::Rate => "1 KiB requests, 500 each second",
             Self::Large => "100 KiB requests of a coding client, saturated",
+            Self::Answer => "100 KiB answers of 1 KiB requests, saturated",
             Self::Huge => "1 MiB requests of a coding client, saturated",
             Self::Batch => "Batches of 2,048 texts in 8 MiB, saturated",
             Self::Paced => "64 streams, a chunk every 5 ms",
@@ -156,16 +161,17 @@ impl LoadLane {
 
     pub(crate) const fn subjects(self) -> &'static [Subject] {
         use Subject::{
-            Bare, Direct, Farebox, Lasting, Logging, Nginx, Onwards, Strict, TwoWorkers,
+            Bare, Direct, Farebox, Lasting, Logging, Nginx, Onwards, Profiled, Strict, TwoWorkers,
         };
         match self {
             Self::Small => &[
-                Direct, Nginx, Bare, Onwards, Farebox, Strict, Logging, TwoWorkers,
+                Direct, Nginx, Bare, Onwards, Farebox, Profiled, Strict, Logging, TwoWorkers,
             ],
-            Self::Calls | Self::Large | Self::Huge | Self::Batch | Self::Open => {
-                &[Nginx, Bare, Onwards, Farebox, Strict]
+            Self::Calls => &[Nginx, Bare, Onwards, Farebox, Strict],
+            Self::Large | Self::Answer | Self::Huge | Self::Batch | Self::Open => {
+                &[Nginx, Bare, Onwards, Farebox, Profiled, Strict]
             }
-            Self::Rate | Self::Paced => &[Direct, Nginx, Bare, Onwards, Farebox, Strict],
+            Self::Rate | Self::Paced => &[Direct, Nginx, Bare, Onwards, Farebox, Profiled, Strict],
             Self::Long => &[Farebox, Lasting],
             Self::Cold => &[Farebox],
         }
@@ -178,7 +184,7 @@ impl LoadLane {
             P99, PaidMs, ReadyMs, RequestsPerSecond,
         };
         match self {
-            Self::Small | Self::Long | Self::Large | Self::Huge | Self::Batch => {
+            Self::Small | Self::Long | Self::Large | Self::Answer | Self::Huge | Self::Batch => {
                 &[CpuPerRequest, RequestsPerSecond]
             }
             Self::Calls => &[CallsPerRequest],
@@ -193,7 +199,7 @@ impl LoadLane {
     pub(crate) const fn is_saturated(self) -> bool {
         matches!(
             self,
-            Self::Small | Self::Long | Self::Large | Self::Huge | Self::Batch
+            Self::Small | Self::Long | Self::Large | Self::Answer | Self::Huge | Self::Batch
         )
     }
 
@@ -203,7 +209,7 @@ impl LoadLane {
             |full: u64, short: u64| Duration::from_millis(if quick { short } else { full });
         let small = LaneShape {
             body: bodies::small(family, false),
-            mode: AnswerMode::Whole,
+            mode: AnswerMode::SHORT,
             connections: 64,
             rate: None,
             apart: Duration::ZERO,
@@ -219,6 +225,11 @@ impl LoadLane {
             // Eight seconds in all.
             Self::Small | Self::Long => LaneShape {
                 window: seconds(7_000, 1_000),
+                ..small
+            },
+            Self::Answer => LaneShape {
+                mode: AnswerMode::Whole { times: LONG },
+                connections: 32,
                 ..small
             },
             // Many, because one that waits must not hold up the clock.
@@ -332,7 +343,7 @@ fn percentiles(nanos: &mut [u32]) -> [(Figure, f64); 2] {
 /// What a subject that shows this model name must answer.
 pub(crate) fn expected(family: BenchFamily, mode: AnswerMode, model: &str) -> Expected {
     let answer = match mode {
-        AnswerMode::Whole => CannedAnswer::whole(family, model),
+        AnswerMode::Whole { times } => CannedAnswer::whole(family, model, times),
         AnswerMode::Stream { chunks, .. } => CannedAnswer::stream(family, model, chunks),
     };
     Expected {

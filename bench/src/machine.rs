@@ -236,11 +236,6 @@ pub(crate) fn facts() -> Vec<String> {
     ]
 }
 
-/// Whether Intel made this machine's CPUs.
-pub(crate) fn is_intel() -> bool {
-    fs::read_to_string("/proc/cpuinfo").is_ok_and(|cpu| cpu.contains("GenuineIntel"))
-}
-
 /// The caches of one CPU, as the kernel lists them, nearest first.
 fn caches(cpu: &str) -> String {
     let folder = format!("/sys/devices/system/cpu/cpu{cpu}/cache");

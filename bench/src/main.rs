@@ -31,7 +31,7 @@ use rounds::Bench;
 use subjects::Programs;
 
 const USAGE: &str =
-    "bench/run [--quick] [--big-ledger FILE] [small|long|calls|rate|100k|1m|batch|sse|open|cold …]
+    "bench/run [--quick] [--big-ledger FILE] [small|long|calls|rate|100k|answer|1m|batch|sse|open|cold …]
        farebox-bench crowd [--seconds N] [--only rich|poor|sixteen]
        farebox-bench attackers [--seconds N] [--only BEGINNING]";
 
@@ -82,10 +82,9 @@ fn programs() -> Programs {
     let folder = program("BENCH_FOLDER", "target/bench");
     Programs {
         nginx: program("NGINX", "/usr/sbin/nginx"),
-        onwards: std::env::var_os("ONWARDS")
-            .filter(|path| !path.is_empty())
-            .map(PathBuf::from),
+        onwards: optional("ONWARDS"),
         farebox: program("FAREBOX", "target/dist/farebox"),
+        profiled: optional("FAREBOX_PROFILED"),
         upstream: SocketAddr::from(([127, 0, 0, 1], 0)),
         ledger: folder.join("ledger.db"),
         folder,
@@ -137,6 +136,11 @@ fn bench(words: &[&str]) -> Result<(), String> {
 
 fn program(variable: &str, default: &str) -> PathBuf {
     std::env::var_os(variable).map_or_else(|| default.into(), PathBuf::from)
+}
+
+fn optional(variable: &str) -> Option<PathBuf> {
+    let path = std::env::var_os(variable).filter(|path| !path.is_empty());
+    path.map(PathBuf::from)
 }
 
 /// What each subject is, exactly.

@@ -26,19 +26,11 @@ struct Aim {
     /// The variant of Farebox that is measured, if only one is.
     own: Option<Subject>,
     against: ComparedWith,
-    goal: Goal,
-    /// On Intel's machines, where it differs: their second level of cache decides what nginx takes for little.
-    on_intel: Option<Goal>,
+    /// What it must not exceed.
+    aim: f64,
     /// The figure itself must be below this, too.
     below: Option<f64>,
     unit: &'static str,
-}
-
-/// What a figure must not exceed.
-#[derive(Debug, Clone, Copy)]
-struct Goal {
-    aim: f64,
-    stretch: f64,
 }
 
 const fn ratio(
@@ -47,7 +39,6 @@ const fn ratio(
     figure: Figure,
     against: Subject,
     aim: f64,
-    stretch: f64,
 ) -> Aim {
     Aim {
         what,
@@ -55,165 +46,132 @@ const fn ratio(
         figure,
         own: None,
         against: ComparedWith::Subject(against),
-        goal: Goal { aim, stretch },
-        on_intel: None,
+        aim,
         below: None,
         unit: "",
     }
 }
 
-const AIMS: [Aim; 14] = [
-    ratio(
-        "CPU, 500 requests/s / onwards",
-        LoadLane::Rate,
-        Figure::CpuPerRequest,
-        Subject::Onwards,
-        1.6,
-        1.3,
-    ),
-    ratio(
-        "added p50 at 500/s / nginx's added",
-        LoadLane::Rate,
-        Figure::AddedP50,
-        Subject::Nginx,
-        2.0,
-        1.6,
-    ),
-    ratio(
-        "added p99 at 500/s / nginx's added",
-        LoadLane::Rate,
-        Figure::AddedP99,
-        Subject::Nginx,
-        3.0,
-        2.0,
-    ),
-    Aim {
-        own: Some(Subject::Logging),
-        ..ratio(
-            "CPU, small request with its log / without",
-            LoadLane::Small,
-            Figure::CpuPerRequest,
-            Subject::Farebox,
-            1.06,
-            1.03,
-        )
-    },
-    Aim {
-        on_intel: Some(Goal {
-            aim: 5.5,
-            stretch: 4.5,
-        }),
-        ..ratio(
-            "CPU, small request / nginx",
-            LoadLane::Small,
-            Figure::CpuPerRequest,
-            Subject::Nginx,
-            4.2,
-            3.5,
-        )
-    },
-    ratio(
-        "CPU, small request / onwards without accounting",
-        LoadLane::Small,
-        Figure::CpuPerRequest,
-        Subject::Onwards,
-        1.1,
-        0.9,
-    ),
-    Aim {
-        own: Some(Subject::Lasting),
-        ..ratio(
-            "CPU, small request in 30 s / in 8 s",
-            LoadLane::Long,
-            Figure::CpuPerRequest,
-            Subject::Farebox,
-            1.03,
-            1.01,
-        )
-    },
-    Aim {
-        on_intel: Some(Goal {
-            aim: 4.2,
-            stretch: 3.5,
-        }),
-        ..ratio(
-            "CPU, 100 KiB / nginx",
-            LoadLane::Large,
-            Figure::CpuPerRequest,
-            Subject::Nginx,
-            3.5,
-            2.5,
-        )
-    },
-    ratio(
-        "CPU, 2,048 texts in 8 MiB / nginx",
-        LoadLane::Batch,
-        Figure::CpuPerRequest,
-        Subject::Nginx,
-        3.5,
-        2.5,
-    ),
-    Aim {
-        on_intel: Some(Goal {
-            aim: 2.1,
-            stretch: 1.6,
-        }),
-        ..ratio(
-            "CPU per SSE chunk / nginx",
-            LoadLane::Paced,
-            Figure::CpuPerChunk,
-            Subject::Nginx,
+const AIMS: [Aim; 15] = {
+    use Figure::{AddedP50, AddedP99, CpuPerChunk, CpuPerRequest, KibPerStream, P99, PaidMs};
+    use LoadLane::{Answer, Batch, Cold, Large, Long, Open, Paced, Rate, Small};
+    use Subject::{Bare, Direct, Farebox, Lasting, Logging, Nginx, Onwards, TwoWorkers};
+    [
+        ratio(
+            "CPU, 500 requests/s / onwards",
+            Rate,
+            CpuPerRequest,
+            Onwards,
+            1.1,
+        ),
+        ratio(
+            "added p50 at 500/s / nginx's added",
+            Rate,
+            AddedP50,
+            Nginx,
             1.6,
-            1.3,
-        )
-    },
-    Aim {
-        below: Some(5_000.0),
-        ..ratio(
-            "chunk delay p99 / nginx, and under 5 ms",
-            LoadLane::Paced,
-            Figure::P99,
-            Subject::Nginx,
-            1.5,
-            1.0,
-        )
-    },
-    Aim {
-        unit: " KiB",
-        against: ComparedWith::Above(Subject::Bare),
-        ..ratio(
-            "KiB per open stream above bare salvo+reqwest",
-            LoadLane::Open,
-            Figure::KibPerStream,
-            Subject::Bare,
-            6.0,
+        ),
+        ratio(
+            "added p99 at 500/s / nginx's added",
+            Rate,
+            AddedP99,
+            Nginx,
+            2.0,
+        ),
+        Aim {
+            own: Some(Logging),
+            ..ratio(
+                "CPU, small request with its log / without",
+                Small,
+                CpuPerRequest,
+                Farebox,
+                1.06,
+            )
+        },
+        ratio(
+            "CPU, small request / nginx",
+            Small,
+            CpuPerRequest,
+            Nginx,
             4.0,
-        )
-    },
-    Aim {
-        own: Some(Subject::TwoWorkers),
-        ..ratio(
-            "CPU, small request with two workers / with one",
-            LoadLane::Small,
-            Figure::CpuPerRequest,
-            Subject::Farebox,
-            1.18,
-            1.05,
-        )
-    },
-    Aim {
-        unit: " ms",
-        against: ComparedWith::Itself,
-        ..ratio(
-            "cold start with 1,000,000 keys",
-            LoadLane::Cold,
-            Figure::PaidMs,
-            Subject::Direct,
-            1_000.0,
-            200.0,
-        )
-    },
-];
+        ),
+        ratio(
+            "CPU, small request / onwards without accounting",
+            Small,
+            CpuPerRequest,
+            Onwards,
+            1.0,
+        ),
+        Aim {
+            own: Some(Lasting),
+            ..ratio(
+                "CPU, small request in 30 s / in 8 s",
+                Long,
+                CpuPerRequest,
+                Farebox,
+                1.03,
+            )
+        },
+        ratio(
+            "CPU, 100 KiB request / nginx",
+            Large,
+            CpuPerRequest,
+            Nginx,
+            2.5,
+        ),
+        ratio(
+            "CPU, 100 KiB answer / nginx",
+            Answer,
+            CpuPerRequest,
+            Nginx,
+            1.1,
+        ),
+        ratio(
+            "CPU, 2,048 texts in 8 MiB / nginx",
+            Batch,
+            CpuPerRequest,
+            Nginx,
+            3.5,
+        ),
+        ratio("CPU per SSE chunk / nginx", Paced, CpuPerChunk, Nginx, 1.4),
+        Aim {
+            below: Some(5_000.0),
+            ..ratio(
+                "chunk delay p99 / nginx, and under 5 ms",
+                Paced,
+                P99,
+                Nginx,
+                1.5,
+            )
+        },
+        Aim {
+            unit: " KiB",
+            against: ComparedWith::Above(Bare),
+            ..ratio(
+                "KiB per open stream above bare salvo+reqwest",
+                Open,
+                KibPerStream,
+                Bare,
+                6.0,
+            )
+        },
+        Aim {
+            own: Some(TwoWorkers),
+            ..ratio(
+                "CPU, small request with two workers / with one",
+                Small,
+                CpuPerRequest,
+                Farebox,
+                1.18,
+            )
+        },
+        Aim {
+            unit: " ms",
+            against: ComparedWith::Itself,
+            ..ratio("cold start with 1,000,000 keys", Cold, PaidMs, Direct, 20.0)
+        },
+    ]
+};
 
 impl Aim {
     /// What a variant of Farebox came to in the median round, and whether it also stayed below the fixed bound.
@@ -242,53 +200,46 @@ impl Aim {
     }
 
     fn row(&self, bench: &Bench) -> String {
-        let other = self.on_intel.filter(|_| machine::is_intel());
-        let Goal { aim, stretch } = other.unwrap_or(self.goal);
-        let cell = |family, variant| self.measured(bench, family, variant);
         // A call has no second family beside it.
         let families = match *self.lane.families() {
             [only] => [Some(only), None],
             _ => BenchFamily::CONVERSATIONS.map(Some),
         };
-        let cell = |family: Option<BenchFamily>, variant| cell(family?, variant);
-        let prompt = families.map(|family| cell(family, Subject::Farebox));
-        let strict = families.map(|family| {
-            let all = self.own.is_none();
-            all.then(|| cell(family, Subject::Strict)).flatten()
-        });
-        let number = |value: f64| {
-            if value < 20.0 {
-                format!("{value:.2}{}", self.unit)
-            } else {
-                format!("{value:.0}{}", self.unit)
+        let all = self.own.is_none();
+        let of = |variant| {
+            families.map(|family| {
+                let is_measured = all || variant == Subject::Farebox;
+                family
+                    .filter(|_| is_measured)
+                    .and_then(|family| self.measured(bench, family, variant))
+            })
+        };
+        let variants = [Subject::Farebox, Subject::Profiled, Subject::Strict].map(of);
+        let cells = variants.iter().flatten().map(|value| match value {
+            None => "–".to_owned(),
+            Some((value, _)) => {
+                let digits = if *value < 20.0 { 2 } else { 0 };
+                format!("{value:.digits$}{}", self.unit)
             }
+        });
+        let cells: Vec<String> = cells.collect();
+        let [plain, profiled, _] = variants;
+        let counts = if profiled.iter().any(Option::is_some) {
+            profiled
+        } else {
+            plain
         };
-        let shown = |value: Option<(f64, bool)>| {
-            value.map_or_else(|| "–".to_owned(), |(value, _)| number(value))
+        let met = |(value, below): &(f64, bool)| *below && *value <= self.aim;
+        let counts: Vec<_> = counts.iter().flatten().collect();
+        let verdict = match counts.as_slice() {
+            [] => "not measured",
+            some if some.iter().all(|one| met(one)) => "aim",
+            _ => "**missed**",
         };
-        let worst =
-            prompt
-                .iter()
-                .flatten()
-                .fold(None, |worst: Option<(f64, bool)>, (value, below)| {
-                    Some(worst.map_or((*value, *below), |(most, all)| {
-                        (most.max(*value), all && *below)
-                    }))
-                });
-        let verdict = match worst {
-            None => "not measured",
-            Some((value, true)) if value <= stretch => "stretch",
-            Some((value, true)) if value <= aim => "aim",
-            Some(_) => "**missed**",
-        };
+        let (what, aim, unit) = (self.what, self.aim, self.unit);
         format!(
-            "| {} | ≤ {aim}{u} | ≤ {stretch}{u} | {} | {} | {} | {} | {verdict} |",
-            self.what,
-            shown(prompt[0]),
-            shown(prompt[1]),
-            shown(strict[0]),
-            shown(strict[1]),
-            u = self.unit
+            "| {what} | ≤ {aim}{unit} | {} | {verdict} |",
+            cells.join(" | ")
         )
     }
 }
@@ -320,15 +271,15 @@ pub(crate) fn markdown(bench: &Bench, versions: &[String]) -> String {
     }
     let _ = writeln!(
         text,
-        "| what (same run, accounting on) | aim | stretch | chat | messages | strict, chat | strict, messages | verdict |"
+        "| what (same run, accounting on) | aim | chat | messages | with a profile, chat | messages | strict, chat | messages | verdict |"
     );
-    let _ = writeln!(text, "|---|---|---|---|---|---|---|---|");
+    let _ = writeln!(text, "|---|---|---|---|---|---|---|---|---|");
     for aim in &AIMS {
         let _ = writeln!(text, "{}", aim.row(bench));
     }
     let _ = writeln!(
         text,
-        "\nThe verdict is that of the default mode, of the worse family. `cargo bench -p farebox-ledger` has the ledger's own rows."
+        "\nThe verdict is that of the default mode, with a profile where that is measured, of the worse family. `cargo bench -p farebox-ledger` has the ledger's own rows."
     );
     if bench.governed > 0 {
         books(&mut text, bench);

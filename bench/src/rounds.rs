@@ -20,6 +20,8 @@ const KEYS: u64 = 1_000;
 const MANY_KEYS: u64 = 1_000_000;
 /// Rounds that count: the last ones.
 const ROUNDS: usize = 3;
+/// Cold starts, each of milliseconds.
+const COLD_STARTS: usize = 20;
 /// Rounds of a lane before it is given up as never quiet.
 const MOST_ROUNDS: usize = 9;
 /// How often a subject may be late in a lane. The strict mode waits for the disk, which is slow for a second now and then.
@@ -144,9 +146,7 @@ impl Bench {
     ) -> Result<Option<String>, String> {
         let first = self.rounds.len();
         for subject in lane.subjects() {
-            if subject.path(family).is_none()
-                || *subject == Subject::Onwards && self.programs.onwards.is_none()
-            {
+            if subject.path(family).is_none() || !self.programs.have(*subject) {
                 continue;
             }
             let (lane_name, family_name) = (lane.name(), family.name());
@@ -182,22 +182,23 @@ impl Bench {
         family: BenchFamily,
         subject: Subject,
     ) -> Result<Option<(Figures, Shares)>, String> {
-        let served_before: u64 = ask(self.upstream.address, AnswerMode::Whole.path().as_str())?
+        let served_before: u64 = ask(self.upstream.address, AnswerMode::SHORT.path().as_str())?
             .iter()
             .sum();
         let mut running = self.programs.start(subject, self.secrets.len())?;
         let measured = self.measure(lane, family, subject, &mut running);
         let measured = measured.map_err(|fault| running.explain(&fault))?;
-        let served = ask(self.upstream.address, AnswerMode::Whole.path().as_str())?
+        let served = ask(self.upstream.address, AnswerMode::SHORT.path().as_str())?
             .iter()
             .sum::<u64>()
             - served_before;
         if let Some(books) = &running.books {
+            let each = family.cost(lane.shape(subject, family, self.quick).mode.times());
             books
-                .check(served, family.cost())
+                .check(served, each)
                 .map_err(|fault| running.explain(&fault))?;
             self.governed += served;
-            self.paid += i128::from(served) * i128::from(family.cost());
+            self.paid += i128::from(served) * i128::from(each);
         }
         running.stop()?;
         if let Some(books) = &running.books {
@@ -209,9 +210,7 @@ impl Bench {
     /// One round of every subject under strace. Counts need neither repeats nor quiet.
     fn count_calls(&mut self, family: BenchFamily) -> Result<(), String> {
         for subject in LoadLane::Calls.subjects() {
-            if subject.path(family).is_none()
-                || *subject == Subject::Onwards && self.programs.onwards.is_none()
-            {
+            if subject.path(family).is_none() || !self.programs.have(*subject) {
                 continue;
             }
             let mut running = self.programs.start(*subject, self.secrets.len())?;
@@ -292,7 +291,7 @@ impl Bench {
         if lane == LoadLane::Open {
             // Everything that is made once, or once for each key, is there before memory is looked at: by requests of every key, and by
             // a whole stream.
-            let whole = expected(family, AnswerMode::Whole, subject.answers_as(family));
+            let whole = expected(family, AnswerMode::SHORT, subject.answers_as(family));
             let few = self.heads(subject, family, running, small.body.len());
             let many = LoadPlan {
                 rate: Some(500),
@@ -458,8 +457,8 @@ impl Bench {
         }
         // A ledger from elsewhere gets the one key that is used.
         books::make(&ledger, 1)?;
-        ask(self.upstream.address, &AnswerMode::Whole.path())?;
-        for round in 1..=ROUNDS {
+        ask(self.upstream.address, &AnswerMode::SHORT.path())?;
+        for round in 1..=COLD_STARTS {
             let figures = self.cold_start(&ledger)?;
             progress(&format!(
                 " cold chat     {round} farebox          {}",

@@ -27,7 +27,9 @@ pub(crate) enum Subject {
     Onwards,
     /// As it is installed, but without a line in the log for each request: nobody else here writes one.
     Farebox,
-    /// The same with `--durability strict`.
+    /// The same, built by how often its functions run.
+    Profiled,
+    /// The same as [`Subject::Farebox`] with `--durability strict`.
     Strict,
     /// The same as [`Subject::Farebox`] with its log.
     Logging,
@@ -45,6 +47,7 @@ impl Subject {
             Self::Bare => "bare",
             Self::Onwards => "onwards",
             Self::Farebox => "farebox",
+            Self::Profiled => "farebox with a profile",
             Self::Strict => "farebox strict",
             Self::Logging => "farebox with log",
             Self::Lasting => "farebox for 30 s",
@@ -55,7 +58,12 @@ impl Subject {
     pub(crate) const fn is_farebox(self) -> bool {
         matches!(
             self,
-            Self::Farebox | Self::Strict | Self::Logging | Self::Lasting | Self::TwoWorkers
+            Self::Farebox
+                | Self::Profiled
+                | Self::Strict
+                | Self::Logging
+                | Self::Lasting
+                | Self::TwoWorkers
         )
     }
 
@@ -95,6 +103,7 @@ pub(crate) struct Programs {
     pub(crate) nginx: PathBuf,
     pub(crate) onwards: Option<PathBuf>,
     pub(crate) farebox: PathBuf,
+    pub(crate) profiled: Option<PathBuf>,
     pub(crate) upstream: SocketAddr,
     /// A ledger with funded keys, copied for each start.
     pub(crate) ledger: PathBuf,
@@ -113,6 +122,22 @@ pub(crate) struct RunningSubject {
 }
 
 impl Programs {
+    /// Whether a subject is installed.
+    pub(crate) const fn have(&self, subject: Subject) -> bool {
+        match subject {
+            Subject::Onwards => self.onwards.is_some(),
+            Subject::Profiled => self.profiled.is_some(),
+            Subject::Direct
+            | Subject::Nginx
+            | Subject::Bare
+            | Subject::Farebox
+            | Subject::Strict
+            | Subject::Logging
+            | Subject::Lasting
+            | Subject::TwoWorkers => true,
+        }
+    }
+
     /// Starts a subject afresh and waits until it answers.
     pub(crate) fn start(&self, subject: Subject, keys: usize) -> Result<RunningSubject, String> {
         if subject == Subject::Direct {
@@ -138,6 +163,14 @@ impl Programs {
         running.books = books;
         running.wait_until_it_answers()?;
         Ok(running)
+    }
+
+    /// The gateway of a row.
+    fn program(&self, subject: Subject) -> &Path {
+        let profiled = self.profiled.as_ref();
+        profiled
+            .filter(|_| subject == Subject::Profiled)
+            .unwrap_or(&self.farebox)
     }
 
     /// A new folder with its files, and the command that serves at this address.
@@ -190,13 +223,16 @@ impl Programs {
                 Ok(command)
             }
             Subject::Farebox
+            | Subject::Profiled
             | Subject::Strict
             | Subject::Logging
             | Subject::Lasting
             | Subject::TwoWorkers => {
                 let ledger = folder.join("farebox.db");
                 books::copy(&self.ledger, &ledger).map_err(io::Error::other)?;
-                let mut command = self.farebox(folder, &ledger, address, free_address()?)?;
+                let addresses = (address, free_address()?);
+                let mut command =
+                    self.gateway(self.program(subject), folder, &ledger, addresses)?;
                 let strict = subject == Subject::Strict;
                 command.args(["--durability", if strict { "strict" } else { "prompt" }]);
                 if subject != Subject::Logging {
@@ -215,12 +251,22 @@ impl Programs {
         address: SocketAddr,
         admin: SocketAddr,
     ) -> io::Result<Command> {
+        self.gateway(&self.farebox, folder, ledger, (address, admin))
+    }
+
+    fn gateway(
+        &self,
+        program: &Path,
+        folder: &Path,
+        ledger: &Path,
+        (address, admin): (SocketAddr, SocketAddr),
+    ) -> io::Result<Command> {
         let config = folder.join("config");
         fs::create_dir_all(&config)?;
         let (catalog, routes) = (config.join("catalog.toml"), config.join("routes.toml"));
         fs::write(&catalog, catalog_toml())?;
         fs::write(&routes, routes_toml(self.upstream))?;
-        let mut command = Command::new(&self.farebox);
+        let mut command = Command::new(program);
         command
             .arg("serve")
             .arg("--catalog")

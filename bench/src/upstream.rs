@@ -17,22 +17,39 @@ const LISTENER: usize = usize::MAX;
 /// How requests are answered from now on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AnswerMode {
-    Whole,
-    Stream { pace: Duration, chunks: usize },
+    /// In one piece, so many times the text of a short one.
+    Whole {
+        times: u64,
+    },
+    Stream {
+        pace: Duration,
+        chunks: usize,
+    },
 }
 
 impl AnswerMode {
+    pub(crate) const SHORT: Self = Self::Whole { times: 1 };
+
+    /// How many times the text of a short answer it is charged for.
+    pub(crate) const fn times(self) -> u64 {
+        match self {
+            Self::Whole { times } => times,
+            Self::Stream { .. } => 1,
+        }
+    }
+
     /// As it stands in a path.
     pub(crate) fn path(self) -> String {
         match self {
-            Self::Whole => "/bench/whole".to_owned(),
+            Self::Whole { times } => format!("/bench/whole/{times}"),
             Self::Stream { pace, chunks } => format!("/bench/stream/{}/{chunks}", pace.as_micros()),
         }
     }
 
     fn from_path(path: &str) -> Option<Self> {
-        if path == "/bench/whole" {
-            return Some(Self::Whole);
+        if let Some(times) = path.strip_prefix("/bench/whole/") {
+            let times = times.parse().ok()?;
+            return Some(Self::Whole { times });
         }
         let (pace, chunks) = path.strip_prefix("/bench/stream/")?.split_once('/')?;
         Some(Self::Stream {
@@ -47,8 +64,8 @@ type Rendered = Vec<(Vec<u8>, Option<usize>)>;
 
 fn render(family: BenchFamily, mode: AnswerMode) -> Rendered {
     match mode {
-        AnswerMode::Whole => {
-            let body = CannedAnswer::whole(family, family.upstream_model()).body();
+        AnswerMode::Whole { times } => {
+            let body = CannedAnswer::whole(family, family.upstream_model(), times).body();
             let head = format!(
                 "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
                 body.len()
@@ -117,7 +134,7 @@ fn serve(address: SocketAddr) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let poll = Poll::new()?;
     poll.add(&listener, LISTENER)?;
-    let mode = AnswerMode::Whole;
+    let mode = AnswerMode::SHORT;
     let mut upstream = Upstream {
         poll,
         listener,

@@ -109,7 +109,7 @@ fn proper(family: BenchFamily, body: &[u8]) -> Vec<u8> {
         "200 OK",
         "application/json",
         "",
-        &CannedAnswer::whole(family, UPSTREAM_MODEL).body(),
+        &CannedAnswer::whole(family, UPSTREAM_MODEL, 1).body(),
     )
 }
 
