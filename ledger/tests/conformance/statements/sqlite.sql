@@ -80,7 +80,7 @@ SELECT code, lot, number, customer, operation FROM vouchers ORDER BY lot, number
 SELECT code, lot, number, customer, operation FROM vouchers WHERE code = ?1
 SELECT code, lot, number, customer, operation FROM vouchers WHERE customer IS NOT NULL AND lot IN (SELECT v.lot FROM vouchers v JOIN lots l ON l.id = v.lot WHERE l.once = 1 AND v.code = ?1)
 SELECT count(*) FROM (SELECT 1 FROM events WHERE customer IS NOT NULL GROUP BY customer, seq HAVING count(*) > 1) twice
-SELECT count(*) FROM accounts a WHERE EXISTS (SELECT 1 FROM events e WHERE e.customer = a.id) AND NOT EXISTS (SELECT 1 FROM events e WHERE e.customer = a.id AND e.seq = a.event_seq)
+SELECT count(*) FROM (SELECT customer, max(seq) AS newest FROM events WHERE customer IS NOT NULL GROUP BY customer) e JOIN accounts a ON a.id = e.customer WHERE e.newest < a.event_seq
 SELECT count(*) FROM addressees WHERE folded NOT IN (SELECT folded FROM refs) AND folded NOT IN (SELECT folded FROM payments)
 SELECT count(*) FROM answers WHERE token IS NOT NULL AND token NOT IN (SELECT id FROM tokens)
 SELECT count(*) FROM audit

@@ -92,3 +92,37 @@ fn objects(conn: &Connection) -> Result<SchemaTexts> {
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With a million customers that would take hours.
+    #[test]
+    fn no_question_reads_a_table_for_each_row_of_another() {
+        let conn = Connection::open_in_memory().unwrap();
+        let birth = Birth {
+            ledger: [0; 16],
+            at: Timestamp::default(),
+        };
+        migrate(&conn, &birth).unwrap();
+        for (what, sql) in STRAYS {
+            let mut plan = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let steps = plan.query_map([], |row| {
+                Ok((row.get("id")?, row.get("parent")?, row.get("detail")?))
+            });
+            let steps: Vec<(i64, i64, String)> = steps.unwrap().collect::<Result<_>>().unwrap();
+            let mut repeated = Vec::new();
+            for (id, parent, detail) in &steps {
+                let is_repeated = repeated.contains(parent);
+                assert!(
+                    !(is_repeated && detail.starts_with("SCAN")),
+                    "{what}: {steps:?}"
+                );
+                if is_repeated || detail.starts_with("CORRELATED") {
+                    repeated.push(*id);
+                }
+            }
+        }
+    }
+}
