@@ -24,8 +24,12 @@ const PROMPT: &str = "You are a careful programmer who works in the user's repos
     possible; run the tests after every change.\n\n# Tone\n- Answer in one or two sentences.\n- Say \"I do not know\" when you \
     do not know.\n\n# Files\nPaths are relative to the repository. Quote code in fences (```rust … ```), never tabs\tin prose.\n";
 
-/// A body of exactly 1 KiB.
-pub(crate) fn small(family: BenchFamily, stream: bool) -> Vec<u8> {
+/// The tokens that answers may have: those of most requests, and those of 100 KiB, which have 34,040.
+pub(crate) const USUAL: u64 = 4_096;
+pub(crate) const MANY: u64 = 40_000;
+
+/// A body of exactly 1 KiB, for an answer of at most so many tokens.
+pub(crate) fn small(family: BenchFamily, stream: bool, most: u64) -> Vec<u8> {
     let question = "Why does \"parse\" return an empty list when the file ends without a newline? Answer in one paragraph.\n";
     exactly(1024, |padding| {
         let text = format!("{question}{padding}");
@@ -37,7 +41,7 @@ pub(crate) fn small(family: BenchFamily, stream: bool) -> Vec<u8> {
                 "messages": [{"role": "user", "content": [{"type": "text", "text": text}]}]})
             }
         };
-        settings(&mut body, family, stream);
+        settings(&mut body, family, stream, most);
         body
     })
 }
@@ -87,13 +91,12 @@ fn exactly(size: usize, body: impl Fn(&str) -> Value) -> Vec<u8> {
     bytes
 }
 
-fn settings(body: &mut Value, family: BenchFamily, stream: bool) {
+fn settings(body: &mut Value, family: BenchFamily, stream: bool, most: u64) {
     let limit = match family {
         BenchFamily::Chat | BenchFamily::Embeddings => "max_completion_tokens",
         BenchFamily::Messages => "max_tokens",
     };
-    // Room for the longest answer, of 34,040 tokens.
-    body[limit] = json!(40_000);
+    body[limit] = json!(most);
     body["temperature"] = json!(0.2);
     if stream {
         body["stream"] = json!(true);
@@ -121,7 +124,7 @@ fn body_of(family: BenchFamily, count: usize, padding: &str) -> Value {
             json!({"model": SLUG, "system": system, "messages": messages, "tools": tools(family)})
         }
     };
-    settings(&mut body, family, false);
+    settings(&mut body, family, false, USUAL);
     body
 }
 
@@ -184,7 +187,7 @@ fn file(turn: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{batch, coding, small};
+    use super::{MANY, batch, coding, small};
     use crate::answers::BenchFamily;
 
     #[test]
@@ -198,7 +201,7 @@ mod tests {
                     .all(|text| text.as_str().unwrap().len() < 30_000)
         );
         for family in BenchFamily::CONVERSATIONS {
-            assert_eq!(small(family, true).len(), 1024);
+            assert_eq!(small(family, true, MANY).len(), 1024);
             for size in [100 * 1024, 1024 * 1024] {
                 let body: serde_json::Value =
                     serde_json::from_slice(&coding(family, size)).unwrap();

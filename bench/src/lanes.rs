@@ -208,7 +208,7 @@ impl LoadLane {
         let seconds =
             |full: u64, short: u64| Duration::from_millis(if quick { short } else { full });
         let small = LaneShape {
-            body: bodies::small(family, false),
+            body: bodies::small(family, false, bodies::USUAL),
             mode: AnswerMode::SHORT,
             connections: 64,
             rate: None,
@@ -227,11 +227,6 @@ impl LoadLane {
                 window: seconds(7_000, 1_000),
                 ..small
             },
-            Self::Answer => LaneShape {
-                mode: AnswerMode::Whole { times: LONG },
-                connections: 32,
-                ..small
-            },
             // Many, because one that waits must not hold up the clock.
             Self::Rate => LaneShape {
                 rate: Some(RATE),
@@ -239,16 +234,18 @@ impl LoadLane {
                 window: seconds(6_000, 2_000),
                 ..small
             },
-            Self::Large | Self::Huge | Self::Batch => {
+            Self::Large | Self::Answer | Self::Huge | Self::Batch => {
                 let (body, connections) = self.large(family);
+                let times = self.answer_times();
                 LaneShape {
                     body,
+                    mode: AnswerMode::Whole { times },
                     connections,
                     ..small
                 }
             }
             Self::Paced => LaneShape {
-                body: bodies::small(family, true),
+                body: bodies::small(family, true, bodies::USUAL),
                 mode: AnswerMode::Stream {
                     pace: Duration::from_millis(5),
                     chunks: 200,
@@ -260,7 +257,7 @@ impl LoadLane {
                 ..small
             },
             Self::Open => LaneShape {
-                body: bodies::small(family, true),
+                body: bodies::small(family, true, bodies::USUAL),
                 mode: AnswerMode::Stream {
                     pace: Duration::from_millis(200),
                     chunks: 30,
@@ -275,11 +272,20 @@ impl LoadLane {
         }
     }
 
-    /// What is large, and the connections it is sent on: the larger, the fewer.
+    /// How many times the text of a short answer is answered, and paid.
+    pub(crate) const fn answer_times(self) -> u64 {
+        match self {
+            Self::Answer => LONG,
+            _ => 1,
+        }
+    }
+
+    /// What is sent where either side is large, and the connections it is sent on: the larger, the fewer.
     fn large(self, family: BenchFamily) -> (Vec<u8>, usize) {
         match self {
             Self::Batch => (bodies::batch(8 << 20), 4),
             Self::Huge => (bodies::coding(family, 1024 * 1024), 8),
+            Self::Answer => (bodies::small(family, false, bodies::MANY), 32),
             _ => (bodies::coding(family, 100 * 1024), 32),
         }
     }

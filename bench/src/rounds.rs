@@ -193,7 +193,7 @@ impl Bench {
             .sum::<u64>()
             - served_before;
         if let Some(books) = &running.books {
-            let each = family.cost(lane.shape(subject, family, self.quick).mode.times());
+            let each = family.cost(lane.answer_times());
             books
                 .check(served, each)
                 .map_err(|fault| running.explain(&fault))?;

@@ -30,14 +30,6 @@ pub(crate) enum AnswerMode {
 impl AnswerMode {
     pub(crate) const SHORT: Self = Self::Whole { times: 1 };
 
-    /// How many times the text of a short answer it is charged for.
-    pub(crate) const fn times(self) -> u64 {
-        match self {
-            Self::Whole { times } => times,
-            Self::Stream { .. } => 1,
-        }
-    }
-
     /// As it stands in a path.
     pub(crate) fn path(self) -> String {
         match self {

@@ -154,7 +154,7 @@ pub(super) fn exchange(
 }
 
 fn request(family: BenchFamily, stream: bool, secret: &str) -> Vec<u8> {
-    let body = bodies::small(family, stream);
+    let body = bodies::small(family, stream, bodies::USUAL);
     let path = Subject::Farebox.path(family).unwrap_or_default();
     let head = format!(
         "POST {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {secret}\r\ncontent-type: application/json\r\n\
